@@ -8,7 +8,7 @@ import pytest
 from numba import int64
 
 from engram.errors import CompileError
-from engram.native.jit import Callback
+from engram.native.jit import Callback, compiled
 
 MOVES = [1, 2, 3]
 COUNTS = np.zeros(3, np.int64)
@@ -102,6 +102,20 @@ def a_number(state, action):
     return int("1")
 
 
+@compiled
+def sum_of(first, second):
+    return first + second
+
+
+def too_few_for_a_helper(state, action):
+    return sum_of(action)
+
+
+def yielding(state, action):
+    yield action
+    return 0
+
+
 @pytest.mark.parametrize(
     ("function", "offset", "sentence"),
     [
@@ -117,6 +131,8 @@ def a_number(state, action):
         (writing, 1, "compiled code cannot write to an array of the module: keep it in the state's record or in a"),
         (an_entry, 1, "a whole number has no entries"),
         (a_number, 1, "compiled code cannot make a number from a text"),
+        (too_few_for_a_helper, 1, "a call here does not fit (first, second): missing a required argument: 'second'"),
+        (yielding, 0, "it must return a number, and a function that yields has none"),
         (float_index, 1, "an index is a float: / gives one, and so does int64 mixed with uint64; use //"),
         (a_field, 1, "a record has no field 'lift'; did you mean 'left'?"),
         (a_name, 1, "actoin is not defined"),

@@ -330,6 +330,25 @@ def test_sources_follow_imports_of_every_form():
     assert not names & {"game.py", "line.py", "go.py"}
 
 
+IMPORTS = {
+    "comments": "from parts import (\n    alpha,  # the first\n    beta,  # the second\n)",
+    "semicolon": "import math; from parts import beta",
+    "one_line": "try: from parts import beta\nexcept ImportError: pass",
+    "continued": "import math, \\\n    parts.beta",
+    "by_name": "import importlib\nbeta = importlib.import_module('parts.beta')",
+    "within": "def late():\n    from parts import beta",
+}
+
+
+@pytest.mark.parametrize("style", sorted(IMPORTS))
+def test_sources_of_a_users_file_follow_every_style(tmp_path, style):
+    (tmp_path / "parts").mkdir()
+    for name in ("__init__", "alpha", "beta"):
+        (tmp_path / "parts" / f"{name}.py").write_text("")
+    (tmp_path / "mine.py").write_text(IMPORTS[style])
+    assert str(tmp_path / "parts" / "beta.py") in sources(str(tmp_path / "mine.py"))
+
+
 @compiled
 def picked(mask, k):
     return pick_bit(mask, k)

@@ -25,7 +25,7 @@ from engram.games.catalogue import game
 from engram.memory import files
 from engram.memory.store import Store
 from engram.networks.by_name import find
-from engram.user_files import is_in_file, stored
+from engram.user_files import code_of, is_in_file, stored
 
 GAME = """
 from pathlib import Path
@@ -194,6 +194,22 @@ def test_a_memorys_header_adds_no_file_to_the_search(tmp_path, monkeypatch):
     storage.save("sent.memory", files.KIND, {**about, "dimension": "evil.py:g"}, arrays)
     Path("memory_uct(dimension='evil.py").write_text("from pathlib import Path\nPath('marker').touch()\n")
     assert "its dimension is not a whole number" in said("memory", "ask", "sent.memory") and not Path("marker").exists()
+
+
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_copies_of_a_file_in_two_folders_have_their_own_neighbours(tmp_path, first):
+    constants = {"old": 0.125, "new": 3.5}
+    for name, constant in constants.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rule_of_mine.py").write_text(
+            "import engram\nfrom a_helper_of_mine import C\ndef mine():\n    return engram.presets.uct(exploration=C)\n"
+        )
+        (tmp_path / name / "a_helper_of_mine.py").write_text(f"C = {constant}\n")
+    for name in sorted(constants, key=lambda name: name != first):
+        file = tmp_path / name / "rule_of_mine.py"
+        assert f"exploration={constants[name]}" in str(engram.Search("tic_tac_toe", f"{file}:mine").preset.selection)
+        assert tmp_path / name / "a_helper_of_mine.py" in code_of([f"{file}:mine"])
+    forget_modules("rule_of_mine", "a_helper_of_mine")
 
 
 def test_a_colon_in_an_option_is_no_colon_after_a_file():

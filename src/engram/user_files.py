@@ -22,7 +22,8 @@ from typing import Any
 
 import engram
 from engram.errors import EngramError, InvalidSpecification, nearest
-from engram.native.cache import sources
+from engram.native.cache import is_installed, sources
+from engram.native.messages import PACKAGE
 from engram.registry import Parts, bind
 from engram.specification import Specification, parse
 
@@ -218,6 +219,37 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:16] if digest.digest() != empty else ""
 
 
+def _short_digest(place: str) -> str:
+    return hashlib.sha256(place.encode()).hexdigest()[:8]
+
+
+@contextmanager
+def _neighbours_first(folder: str) -> Iterator[None]:
+    """Imports take the files of a folder, not loaded ones of the same name from another, such as an older copy."""
+    names = {
+        entry.stem for entry in Path(folder).iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file()
+    }
+    others = {
+        name: module
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] in names
+        and (file := getattr(module, "__file__", None) or "").endswith(".py")
+        and not file.startswith((folder + os.sep, PACKAGE))
+        and not is_installed(file)
+    }
+    for name in others:
+        del sys.modules[name]
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        for name, module in others.items():
+            if name in sys.modules:
+                sys.modules[f"{name}_{_short_digest(folder)}"] = sys.modules[name]
+            sys.modules[name] = module
+
+
 def _module(path: Path) -> ModuleType:
     full = str(path.resolve())
     _files.add(full)
@@ -225,17 +257,18 @@ def _module(path: Path) -> ModuleType:
         if getattr(module, "__file__", None) == full:
             return module
     name = path.stem
+    folder = os.path.dirname(full)
     if name in sys.modules or importlib.util.find_spec(name) is not None:
-        name = f"{path.stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
+        name = f"{path.stem}_{_short_digest(full)}"
     spec = importlib.util.spec_from_file_location(name, full)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    folder = os.path.dirname(full)
     if folder not in sys.path:
-        sys.path.append(folder)  # lets the file import its neighbours
+        sys.path.append(folder)  # for imports in functions, which run later
     try:
-        spec.loader.exec_module(module)
+        with _neighbours_first(folder):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         cause = str(error) if isinstance(error, EngramError) else failure(error)

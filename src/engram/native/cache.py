@@ -8,6 +8,7 @@ engine; an edit two imports away takes effect.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
@@ -26,6 +27,7 @@ import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 
 from engram.errors import InvalidFile
+from engram.native.messages import PACKAGE
 
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES")
 _IMPORT = re.compile(
@@ -57,18 +59,38 @@ def _imports(path: str) -> tuple[str, ...]:
     """Source files that the file at `path` imports by name, without installed libraries."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
     files: list[str] = []
-    for source, names, plain in _IMPORT.findall(text):
-        if plain:
-            modules = [part.split(" as ")[0].strip() for part in plain.split(",")]
-        else:
+    for source, names in _statements(text) if path.startswith(PACKAGE) else _parsed_statements(text):
+        modules = names
+        if source:
             base = _absolute(source, path)
-            members = [part.split(" as ")[0].strip() for part in names.strip("()\n ").split(",")]
-            modules = [f"{base}.{member}" for member in members if member.isidentifier()]
+            modules = [f"{base}.{name}" for name in names if name.isidentifier()]
             # `from package import module` depends on the package only as far as the module itself imports it.
             if not modules or any(_file_of(name, path) is None for name in modules):
                 modules.append(base)
         files += [file for name in modules if (file := _file_of(name, path)) is not None]
     return tuple(dict.fromkeys(files))
+
+
+def _statements(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The imports of a file of ours: the module after `from`, or "", and the names. Parsing all would take a second."""
+    for source, names, plain in _IMPORT.findall(text):
+        yield source, [part.split(" as ")[0].strip() for part in (plain or names.strip("()\n ")).split(",")]
+
+
+def _parsed_statements(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The imports of a user's file, in any style, and by `importlib.import_module`."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # the sentence comes when the file runs
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            source = "." * node.level + (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            yield source, [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name == "import_module" and isinstance(node.args[0].value, str):
+                yield "", [node.args[0].value]
 
 
 def _package_of(path: str) -> str:
@@ -90,24 +112,25 @@ def _absolute(source: str, path: str) -> str:
 def _file_of(name: str, importer: str) -> str | None:
     """The source file of a module by its full name; None for modules whose source does not change.
 
-    The module may not be loaded yet: a user's file may import files of its folder.
+    The module may not be loaded yet: a user's file may import files of its folder, which come before others.
     """
-    path = getattr(sys.modules.get(name), "__file__", None)
+    is_ours = importer.startswith(PACKAGE)
+    place = Path(importer).parent.joinpath(*name.split("."))
+    neighbours = [] if is_ours else [place.with_suffix(".py"), place / "__init__.py"]
+    path = next((str(file) for file in neighbours if file.is_file()), None)
+    path = path or getattr(sys.modules.get(name), "__file__", None)
     if path is None:
         parent, _, last = name.rpartition(".")
-        if parent in sys.modules:
-            candidates = [Path(folder, f"{last}.py") for folder in getattr(sys.modules[parent], "__path__", None) or []]
-        else:
-            place = Path(importer).parent.joinpath(*name.split("."))
-            candidates = [place.with_suffix(".py"), place / "__init__.py"]
-        path = next((str(candidate) for candidate in candidates if candidate.is_file()), None)
+        folders = getattr(sys.modules.get(parent), "__path__", None) or []
+        path = next((str(file) for folder in folders if (file := Path(folder, f"{last}.py")).is_file()), None)
     if path is None or not path.endswith(".py"):
         return None
-    return path if name.split(".", maxsplit=1)[0] == "engram" or not _is_installed(path) else None
+    return path if name.split(".", maxsplit=1)[0] == "engram" or not is_installed(path) else None
 
 
 @cache
-def _is_installed(path: str) -> bool:
+def is_installed(path: str) -> bool:
+    """Whether a source file is Python's or of an installed package."""
     return os.path.realpath(path).startswith(_INSTALLED)
 
 

@@ -48,6 +48,9 @@ MAX_STATEMENTS = 300_000_000
 QUIET_S = 120  # seconds without a statement after which a child is killed, without a verdict
 _PLACE, _COUNT, _INDEX, _LENGTH, _TEXTS = range(5)
 _BYTES = 1 << 16
+_CRASHES = {
+    getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT") if hasattr(signal, name)
+}
 _INT = ir.IntType(64)
 _NUMBA = os.path.dirname(os.path.abspath(numba.__file__)) + os.sep
 _words: np.ndarray | None = None  # in the child: the shared memory
@@ -76,7 +79,7 @@ def guarded(
         return
     before()
     buffers.lookup()
-    if _run(work):
+    if _run(work, what):
         _passed.add(digest)
         if mark is not None:
             mark.touch()
@@ -123,7 +126,7 @@ def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
     return digest, Path(folders[0]) / f"passed-{digest}" if folders else None
 
 
-def _run(work: Callable[[], object]) -> bool:
+def _run(work: Callable[[], object], what: str) -> bool:
     """Whether the work passed in a child; False without a verdict.
 
     Raises:
@@ -153,11 +156,9 @@ def _run(work: Callable[[], object]) -> bool:
         if verdict == "passed":
             return True
         kind, _, sentence = verdict.partition("\n")
-        if not sentence and os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL and _place(shared):
-            cause = signal.Signals(os.WTERMSIG(status)).name
-            sentence = (
-                f"{_place(shared)}: the process crashed here ({cause}); is an index wrong, or a recursion endless?"
-            )
+        if not sentence and os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CRASHES:
+            cause, place = signal.Signals(os.WTERMSIG(status)).name, _place(shared) or what
+            sentence = f"{place}: the process crashed here ({cause}); is an index wrong, or a recursion endless?"
         if not sentence:
             return False
         printed.seek(0)

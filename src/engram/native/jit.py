@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import inspect
 import os
 import signal
 import sys
@@ -31,6 +32,7 @@ from engram.interrupts import interrupts_later
 from engram.native.cache import caching, lock
 from engram.native.messages import place_of, reason
 
+_YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
@@ -251,6 +253,10 @@ class Callback:
         _listen()
         options = _OPTIONS | {"boundscheck": True, "error_model": "python"} if checked else _OPTIONS
         with caching(self.function) as is_cached:
+            if self.function.__code__.co_flags & _YIELDS:
+                raise CompileError(
+                    f"{place_of(self.function)}: it must return a number, and a function that yields has none"
+                )
             callback = _Function(self.function, (self.arguments, self.returns), {}, options)
             if is_cached and not checked:
                 callback.enable_caching()

@@ -45,6 +45,7 @@ _MESSAGES = (
     (r"IMPORT_NAME", "an import belongs to the top of the file"),
     (r"STORE_GLOBAL", "compiled code cannot change a variable of the module: keep it in the state's record or in a "
      "parameter"),
+    (r"Cannot bind .* to signature '(.+?)' due to \"TypeError: (.+?)\"", "a call here does not fit {0}: {1}"),
     (r"runaway recursion|recursion", "compiled code does not call itself here: use a loop"),
     (r"context manager|yield|opcode", "compiled code has no `with`, generators or classes: use loops and numbers"),
     (r"found for signature:\s+>>> (.+)", "Numba does not compile {0}"),
