@@ -74,7 +74,10 @@ def test_what_workers_print_and_read_does_not_disturb():
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 def test_a_worker_that_dies_is_reported_by_its_signal():
-    for number in [signal.SIGKILL, *([signal.SIGRTMIN + 1] if hasattr(signal, "SIGRTMIN") else [])]:  # without a name
+    for number in [
+        signal.SIGKILL,
+        *([signal.SIGRTMIN + 1] if hasattr(signal, "SIGRTMIN") else []),
+    ]:  # the second is not in signal.Signals
         with pytest.raises(WorkerError, match=f"ended by signal {int(number)} "):
             list(spread(die, [(number,), (number,)], 2))
     with pytest.raises(WorkerError, match="ended with exit code 1"):

@@ -336,6 +336,8 @@ IMPORTS = {
     "one_line": "try: from parts import beta\nexcept ImportError: pass",
     "continued": "import math, \\\n    parts.beta",
     "by_name": "import importlib\nbeta = importlib.import_module('parts.beta')",
+    "marked": "\ufefffrom parts import beta",
+    "whole": "import parts.beta",
     "within": "def late():\n    from parts import beta",
 }
 
@@ -346,7 +348,11 @@ def test_sources_of_a_users_file_follow_every_style(tmp_path, style):
     for name in ("__init__", "alpha", "beta"):
         (tmp_path / "parts" / f"{name}.py").write_text("")
     (tmp_path / "mine.py").write_text(IMPORTS[style])
-    assert str(tmp_path / "parts" / "beta.py") in sources(str(tmp_path / "mine.py"))
+    (tmp_path / "parts" / "beta.py").write_text("from .gamma import C")
+    (tmp_path / "parts" / "gamma.py").write_text("import beside_mine\nC = 1")
+    (tmp_path / "beside_mine.py").write_text("")
+    reached = {Path(file).relative_to(tmp_path).as_posix() for file in sources(str(tmp_path / "mine.py"))}
+    assert reached >= {"parts/__init__.py", "parts/beta.py", "parts/gamma.py", "beside_mine.py"}
 
 
 @compiled

@@ -200,16 +200,33 @@ def test_a_memorys_header_adds_no_file_to_the_search(tmp_path, monkeypatch):
 def test_copies_of_a_file_in_two_folders_have_their_own_neighbours(tmp_path, first):
     constants = {"old": 0.125, "new": 3.5}
     for name, constant in constants.items():
-        (tmp_path / name).mkdir()
+        (tmp_path / name / "parts_of_mine").mkdir(parents=True)
         (tmp_path / name / "rule_of_mine.py").write_text(
-            "import engram\nfrom a_helper_of_mine import C\ndef mine():\n    return engram.presets.uct(exploration=C)\n"
+            "import engram\nfrom parts_of_mine.numbers import C\n"
+            "def mine():\n    from helper_of_mine import D\n"
+            "    return engram.presets.uct(exploration=C, first_play_urgency=D)\n"
         )
-        (tmp_path / name / "a_helper_of_mine.py").write_text(f"C = {constant}\n")
-    for name in sorted(constants, key=lambda name: name != first):
-        file = tmp_path / name / "rule_of_mine.py"
-        assert f"exploration={constants[name]}" in str(engram.Search("tic_tac_toe", f"{file}:mine").preset.selection)
-        assert tmp_path / name / "a_helper_of_mine.py" in code_of([f"{file}:mine"])
-    forget_modules("rule_of_mine", "a_helper_of_mine")
+        (tmp_path / name / "helper_of_mine.py").write_text(f"D = {constant}\n")
+        (tmp_path / name / "parts_of_mine" / "numbers.py").write_text("from .more import C\n")
+        (tmp_path / name / "parts_of_mine" / "more.py").write_text(f"C = {constant}\n")
+    others = {"old": "new", "new": "old"}
+    for name in (first, others[first], first):
+        text, constant = f"{tmp_path / name / 'rule_of_mine.py'}:mine", constants[name]
+        rule = str(engram.Search("tic_tac_toe", text).preset.selection)
+        assert f"exploration={constant}" in rule and f"first_play_urgency={constant}" in rule
+        names = {path.relative_to(tmp_path).as_posix() for path in code_of([text])}
+        assert {f"{name}/helper_of_mine.py", f"{name}/parts_of_mine/more.py"} < names
+        assert not any(path.startswith(others[name]) for path in names)
+    forget_modules("rule_of_mine", "helper_of_mine", "parts_of_mine")
+
+
+def test_a_neighbour_hides_no_module_of_pythons_library(tmp_path):
+    (tmp_path / "colorsys.py").write_text("HIDDEN = True\n")
+    (tmp_path / "rule_of_mine.py").write_text("import colorsys\nimport engram\nmine = engram.presets.uct()\n")
+    sys.modules.pop("colorsys", None)
+    engram.Search("tic_tac_toe", f"{tmp_path / 'rule_of_mine.py'}:mine")
+    assert not hasattr(sys.modules["colorsys"], "HIDDEN")
+    forget_modules("rule_of_mine")
 
 
 def test_a_colon_in_an_option_is_no_colon_after_a_file():

@@ -11,11 +11,13 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,6 +45,10 @@ _files: set[str] = set()
 
 _moved: tuple[Path, Path] | None = None
 """A folder of another machine, and the folder of this machine that holds its files."""
+
+_loading = threading.RLock()
+_displaced: dict[str, dict[str, ModuleType]] = {}
+"""Modules of a folder whose names in `sys.modules` belong to others."""
 
 _record: ContextVar[_Record | None] = ContextVar("record", default=None)
 
@@ -181,7 +187,8 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
         return entry, canonical
     arguments = bind(entry, specification, parts, given)
     try:
-        return entry(**arguments), canonical
+        with _neighbours_first(str(_place(split(text)[0]).resolve().parent)):
+            return entry(**arguments), canonical
     except EngramError:
         raise
     except Exception as error:
@@ -219,35 +226,54 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:16] if digest.digest() != empty else ""
 
 
-def _short_digest(place: str) -> str:
-    return hashlib.sha256(place.encode()).hexdigest()[:8]
+class _Neighbours:
+    """Finds top-level modules in a folder, but those of Python's own library."""
+
+    def __init__(self, folder: str):
+        self._folder = folder
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`."""
+        is_theirs = path is None and name not in sys.stdlib_module_names
+        return PathFinder.find_spec(name, [self._folder]) if is_theirs else None
+
+
+def _folder_of(module: Any) -> str:
+    """The folder of a user's module; "" for those of engram, Python and installed packages."""
+    place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", None) or ()), "")
+    is_users = os.path.isabs(place) and not place.startswith(PACKAGE) and not is_installed(place)
+    return os.path.dirname(os.path.realpath(place)) + os.sep if is_users else ""
 
 
 @contextmanager
 def _neighbours_first(folder: str) -> Iterator[None]:
     """Imports take the files of a folder, not loaded ones of the same name from another, such as an older copy."""
-    names = {
-        entry.stem for entry in Path(folder).iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file()
-    }
-    others = {
-        name: module
-        for name, module in sys.modules.items()
-        if name.partition(".")[0] in names
-        and (file := getattr(module, "__file__", None) or "").endswith(".py")
-        and not file.startswith((folder + os.sep, PACKAGE))
-        and not is_installed(file)
-    }
-    for name in others:
-        del sys.modules[name]
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-        for name, module in others.items():
-            if name in sys.modules:
-                sys.modules[f"{name}_{_short_digest(folder)}"] = sys.modules[name]
-            sys.modules[name] = module
+
+    def has(name: str) -> bool:
+        place = os.path.join(folder, name)
+        return os.path.isfile(f"{place}.py") or os.path.isdir(place)
+
+    with _loading:
+        others = {
+            name: module
+            for name, module in list(sys.modules.items())
+            if (place := _folder_of(module)) and not place.startswith(folder + os.sep) and has(name.partition(".")[0])
+        }
+        for name in others:
+            del sys.modules[name]
+        sys.modules.update(_displaced.get(folder, {}))
+        finder = _Neighbours(folder)
+        sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(finder)  # type: ignore[arg-type]
+            tops = {name.partition(".")[0] for name in others}
+            own = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in tops}
+            for name in own:
+                del sys.modules[name]
+            _displaced.setdefault(folder, {}).update(own)
+            sys.modules.update(others)
 
 
 def _module(path: Path) -> ModuleType:
@@ -259,7 +285,7 @@ def _module(path: Path) -> ModuleType:
     name = path.stem
     folder = os.path.dirname(full)
     if name in sys.modules or importlib.util.find_spec(name) is not None:
-        name = f"{path.stem}_{_short_digest(full)}"
+        name = f"{path.stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, full)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -45,7 +45,8 @@ class Database:
     """An open database with the tables of `schema`; close it, or use it in a `with` block.
 
     Args:
-      database: a file, a SQLAlchemy URL (it holds `://`) of PostgreSQL or, without a query, of SQLite, or `:memory:`.
+      database: a file, `:memory:`, or a SQLAlchemy URL (it holds `://`) of PostgreSQL or SQLite, the latter without a
+        query.
       must_exist: open for reading only, and never make a new file. A file that cannot be written is opened so, too.
 
     Attributes:
@@ -72,7 +73,7 @@ class Database:
                 raise DatabaseError(
                     f"the latest games of {self.where} stand in {log.name}: a reader needs write access to the folder"
                 )
-            way = "mode=ro" if index.exists() else "immutable=1"
+            way = "mode=ro" if index.exists() and log.exists() else "immutable=1"
             url = URL.create("sqlite", database=f"file:{quote(str(file))}?{way}", query={"uri": "true"})
             must_exist = True
         self._read_only = must_exist or (file is not None and file.is_file() and not os.access(file, os.W_OK))

@@ -16,6 +16,7 @@ import shutil
 import sys
 import sysconfig
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -55,33 +56,47 @@ def cache_root() -> Path:
 
 
 @cache
-def _imports(path: str) -> tuple[str, ...]:
-    """Source files that the file at `path` imports by name, without installed libraries."""
-    text = Path(path).read_text(encoding="utf-8", errors="replace")
+def _imports(path: str, root: str) -> tuple[str, ...]:
+    """Source files that the file at `path` imports by name, without installed libraries.
+
+    Args:
+      root: of a user's file: the folder of the file that runs, whose files come before others. Else "".
+    """
     files: list[str] = []
-    for source, names in _statements(text) if path.startswith(PACKAGE) else _parsed_statements(text):
+    for source, names in _parsed_statements(path) if root else _statements(path):
+        level = len(source) - len(source.lstrip(".")) if root else 0
+        base = source.lstrip(".") if level else _absolute(source, path)
+        folder = str(Path(path).parents[level - 1]) if level else root
         modules = names
         if source:
-            base = _absolute(source, path)
-            modules = [f"{base}.{name}" for name in names if name.isidentifier()]
+            modules = [f"{base}.{name}".lstrip(".") for name in names if name.isidentifier()]
             # `from package import module` depends on the package only as far as the module itself imports it.
-            if not modules or any(_file_of(name, path) is None for name in modules):
+            if not modules or any(_file_of(name, folder) is None for name in modules):
                 modules.append(base)
-        files += [file for name in modules if (file := _file_of(name, path)) is not None]
+        if root:  # its packages run, too
+            modules += [package for name in modules for package in _packages(name)]
+        files += [file for name in modules if (file := _file_of(name, folder)) is not None]
     return tuple(dict.fromkeys(files))
 
 
-def _statements(text: str) -> Iterator[tuple[str, list[str]]]:
+def _packages(name: str) -> list[str]:
+    parts = name.split(".")
+    return [] if parts[0] == "engram" else [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _statements(path: str) -> Iterator[tuple[str, list[str]]]:
     """The imports of a file of ours: the module after `from`, or "", and the names. Parsing all would take a second."""
-    for source, names, plain in _IMPORT.findall(text):
+    for source, names, plain in _IMPORT.findall(Path(path).read_text(encoding="utf-8", errors="replace")):
         yield source, [part.split(" as ")[0].strip() for part in (plain or names.strip("()\n ")).split(",")]
 
 
-def _parsed_statements(text: str) -> Iterator[tuple[str, list[str]]]:
+def _parsed_statements(path: str) -> Iterator[tuple[str, list[str]]]:
     """The imports of a user's file, in any style, and by `importlib.import_module`."""
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # the sentence comes when the file runs
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(Path(path).read_bytes(), path)
+    except (SyntaxError, ValueError, RecursionError):  # the sentence comes when the file runs
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -109,20 +124,21 @@ def _absolute(source: str, path: str) -> str:
     return ".".join([*parents, source.lstrip(".")]).rstrip(".")
 
 
-def _file_of(name: str, importer: str) -> str | None:
+def _file_of(name: str, folder: str) -> str | None:
     """The source file of a module by its full name; None for modules whose source does not change.
 
-    The module may not be loaded yet: a user's file may import files of its folder, which come before others.
+    The module may not be loaded yet: a user's file may import files of its `folder`, which come before others.
     """
-    is_ours = importer.startswith(PACKAGE)
-    place = Path(importer).parent.joinpath(*name.split("."))
-    neighbours = [] if is_ours else [place.with_suffix(".py"), place / "__init__.py"]
-    path = next((str(file) for file in neighbours if file.is_file()), None)
+    path = None
+    if folder and name.partition(".")[0] not in sys.stdlib_module_names:
+        place = os.path.join(folder, *name.split("."))
+        candidates = [f"{place}.py", os.path.join(place, "__init__.py")]
+        path = next((file for file in candidates if os.path.isfile(file)), None)
     path = path or getattr(sys.modules.get(name), "__file__", None)
     if path is None:
         parent, _, last = name.rpartition(".")
         folders = getattr(sys.modules.get(parent), "__path__", None) or []
-        path = next((str(file) for folder in folders if (file := Path(folder, f"{last}.py")).is_file()), None)
+        path = next((str(file) for place in folders if (file := Path(place, f"{last}.py")).is_file()), None)
     if path is None or not path.endswith(".py"):
         return None
     return path if name.split(".", maxsplit=1)[0] == "engram" or not is_installed(path) else None
@@ -131,15 +147,17 @@ def _file_of(name: str, importer: str) -> str | None:
 @cache
 def is_installed(path: str) -> bool:
     """Whether a source file is Python's or of an installed package."""
-    return os.path.realpath(path).startswith(_INSTALLED)
+    real = os.path.realpath(path)
+    return real.startswith(_INSTALLED) or not {"site-packages", "dist-packages"}.isdisjoint(Path(real).parts)
 
 
 def sources(path: str) -> list[str]:
     """All source files that the compiled code of the file at `path` can depend on, that file first."""
     reached: dict[str, None] = {path: None}
-    queue = [path]
+    queue, root = [path], os.path.dirname(path)
     while queue:
-        for file in _imports(queue.pop()):
+        importer = queue.pop()
+        for file in _imports(importer, "" if importer.startswith(PACKAGE) else root):
             if file not in reached:
                 reached[file] = None
                 queue.append(file)

@@ -320,7 +320,7 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
-    """The game of an SGF file, unless it is of another game or board, has stones set up, or moves not in turn."""
+    """The game of an SGF file, unless it is of another game or board, has stones set up, or has moves out of turn."""
     from sgfmill import sgf
 
     try:

@@ -73,7 +73,7 @@ def _liberties(board, stone, stride):
 def _chase(board, trial, stone, atari, extension, colour, stride):
     """Liberties, at most 3, of the chain of `stone` after an atari and its extension, on `trial`.
 
-    Below 2 the chain is captured; 3 too if the atari is impossible.
+    Below 2 the chain is captured; 3 also means that the atari is impossible.
     """
     if is_self_atari(board, atari, _1 - colour, stride):
         return 3
@@ -89,7 +89,7 @@ def _chase(board, trial, stone, atari, extension, colour, stride):
 def _ataris(boards, stone, colour, stride):
     """The fewest ataris that capture the chain of `stone` in `boards[0, 0]`, its enemy to move; -1 if it escapes.
 
-    Follows all lines at once, so that the verdict is the same when the board is turned; -1 too where there are `LINES`.
+    Follows all lines at once, so that the verdict is the same when the board is turned; -1 too if `LINES` lines go on.
     Changes the boards.
     """
     count = _liberties(boards[0, 0], stone, stride)[0]

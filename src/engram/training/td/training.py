@@ -73,8 +73,9 @@ def train(
     """
     if episodes < 0 or workers < 1 or not seeds:
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
-    for path in (path for seed in seeds if (path := seed_file(output, seed)).exists()):
-        if (number := table_files.about(path)["episodes"]) > episodes:
+    for path in (seed_file(output, seed) for seed in seeds):
+        number = table_files.about(path).get("episodes", 0) if path.exists() else 0
+        if number > episodes:
             raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
     plan = plan or EvaluationPlan()
     tell = progress or (lambda now: None)
