@@ -220,9 +220,13 @@ def test_copies_of_a_file_in_two_folders_have_their_own_neighbours(tmp_path, fir
     forget_modules("rule_of_mine", "helper_of_mine", "parts_of_mine")
 
 
-def test_a_neighbour_hides_no_module_of_pythons_library(tmp_path):
+def test_a_neighbour_hides_no_module_of_python_and_a_folder_no_package(tmp_path):
     (tmp_path / "colorsys.py").write_text("HIDDEN = True\n")
-    (tmp_path / "rule_of_mine.py").write_text("import colorsys\nimport engram\nmine = engram.presets.uct()\n")
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "rule_of_mine.py").write_text(
+        "import colorsys\nimport engram\nfrom importlib.util import find_spec\n"
+        "assert find_spec('pip').loader is not None\nmine = engram.presets.uct()\n"
+    )
     sys.modules.pop("colorsys", None)
     engram.Search("tic_tac_toe", f"{tmp_path / 'rule_of_mine.py'}:mine")
     assert not hasattr(sys.modules["colorsys"], "HIDDEN")

@@ -234,8 +234,13 @@ class _Neighbours:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """See `importlib.abc.MetaPathFinder`."""
-        is_theirs = path is None and name not in sys.stdlib_module_names
-        return PathFinder.find_spec(name, [self._folder]) if is_theirs else None
+        if path is not None or name in sys.stdlib_module_names:
+            return None
+        spec = PathFinder.find_spec(name, [self._folder])
+        if spec is not None and spec.loader is None:  # a folder without `__init__.py` may hold mere data
+            other = PathFinder.find_spec(name)
+            return spec if other is None or other.loader is None else None
+        return spec
 
 
 def _folder_of(module: Any) -> str:
