@@ -19,7 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -66,16 +66,16 @@ def _imports(path: str, root: str) -> tuple[str, ...]:
     for source, names in _parsed_statements(path) if root else _statements(path):
         level = len(source) - len(source.lstrip(".")) if root else 0
         base = source.lstrip(".") if level else _absolute(source, path)
-        folder = str(Path(path).parents[level - 1]) if level else root
+        file_of = partial(_file_in, str(Path(path).parents[level - 1])) if level else partial(_file_of, root)
         modules = names
         if source:
             modules = [f"{base}.{name}".lstrip(".") for name in names if name.isidentifier()]
             # `from package import module` depends on the package only as far as the module itself imports it.
-            if not modules or any(_file_of(name, folder) is None for name in modules):
+            if not modules or any(file_of(name) is None for name in modules):
                 modules.append(base)
         if root:  # its packages run, too
             modules += [package for name in modules for package in _packages(name)]
-        files += [file for name in modules if (file := _file_of(name, folder)) is not None]
+        files += [file for name in modules if (file := file_of(name)) is not None]
     return tuple(dict.fromkeys(files))
 
 
@@ -124,17 +124,18 @@ def _absolute(source: str, path: str) -> str:
     return ".".join([*parents, source.lstrip(".")]).rstrip(".")
 
 
-def _file_of(name: str, folder: str) -> str | None:
+def _file_in(folder: str, name: str) -> str | None:
+    place = os.path.join(folder, *name.split("."))
+    return next((file for file in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(file)), None)
+
+
+def _file_of(root: str, name: str) -> str | None:
     """The source file of a module by its full name; None for modules whose source does not change.
 
-    The module may not be loaded yet: a user's file may import files of its `folder`, which come before others.
+    The module may not be loaded yet: a user's file may import files of its folder, `root`, which come before others.
     """
-    path = None
-    if folder and name.partition(".")[0] not in sys.stdlib_module_names:
-        place = os.path.join(folder, *name.split("."))
-        candidates = [f"{place}.py", os.path.join(place, "__init__.py")]
-        path = next((file for file in candidates if os.path.isfile(file)), None)
-    path = path or getattr(sys.modules.get(name), "__file__", None)
+    is_beside = root and name.partition(".")[0] not in sys.stdlib_module_names
+    path = (_file_in(root, name) if is_beside else None) or getattr(sys.modules.get(name), "__file__", None)
     if path is None:
         parent, _, last = name.rpartition(".")
         folders = getattr(sys.modules.get(parent), "__path__", None) or []
@@ -154,7 +155,7 @@ def is_installed(path: str) -> bool:
 def sources(path: str) -> list[str]:
     """All source files that the compiled code of the file at `path` can depend on, that file first."""
     reached: dict[str, None] = {path: None}
-    queue, root = [path], os.path.dirname(path)
+    queue, root = [path], os.path.dirname(os.path.abspath(path))
     while queue:
         importer = queue.pop()
         for file in _imports(importer, "" if importer.startswith(PACKAGE) else root):
