@@ -371,15 +371,17 @@ def test_ctrl_c_frees_the_cores_and_the_match_goes_on_later(tmp_path, cluster):
     def stop(result):
         raise KeyboardInterrupt
 
-    settings = {"games": 40, "simulations": 400}
+    settings = {"database": tmp_path / "r.sqlite", "simulations": 400}
     with working_on(cluster), pytest.raises(MatchInterrupted) as interrupt:
-        played(database=tmp_path / "r.sqlite", progress=stop, **settings)
-    assert 0 < interrupt.value.result.games < 40
+        played(games=100_000, progress=stop, **settings)
+    recorded = interrupt.value.result.games
+    assert 0 < recorded < 100_000
     deadline = time.monotonic() + 120
     while (free := free_cores() + len(cluster._idle)) < 3 and time.monotonic() < deadline:
         time.sleep(0.2)
     assert free == 3
-    assert len(played(database=tmp_path / "r.sqlite", workers=1, **settings)) == 40
+    more = recorded + 40 + recorded % 2
+    assert len(played(games=more, workers=1, **settings)) == more
 
 
 def test_a_match_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
