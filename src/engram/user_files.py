@@ -154,6 +154,11 @@ def split(text: str) -> tuple[Path, Specification]:
     return path, parse(written["rest"])
 
 
+def _file_of(text: str) -> Path:
+    """The file of a specification on this machine."""
+    return _place(split(text)[0]).resolve()
+
+
 def load(text: str) -> tuple[Any, Specification, str]:
     """The object that a specification names in a file, the part after the file's name, and the canonical text.
 
@@ -187,7 +192,7 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
         return entry, canonical
     arguments = bind(entry, specification, parts, given)
     try:
-        with _neighbours_first(str(_place(split(text)[0]).resolve().parent)):
+        with _neighbours_first(str(_file_of(text).parent)):
             return entry(**arguments), canonical
     except EngramError:
         raise
@@ -212,7 +217,7 @@ def code_of(texts: Iterable[str]) -> list[Path]:
     """Source files that specifications name, with the user's files that these import; none of them is run."""
     files: set[str] = set()
     for text in filter(is_in_file, texts):
-        files.update(sources(str(_place(split(text)[0]).resolve())))
+        files.update(sources(str(_file_of(text))))
     package = str(Path(engram.__file__).resolve().parent) + os.sep
     return [Path(file) for file in sorted(files) if not str(Path(file).resolve()).startswith(package)]
 

@@ -27,6 +27,7 @@ LAST_MOVES = 10
 MAX_CONFLICT_SHARE = 0.4
 """Share of positions met again that may have other legal moves, since superko reads earlier boards."""
 MIN_CONFLICTS = 20
+"""Fewer of them are no fault: on a tiny board chance may bring them close together."""
 _UNWRITTEN = -7
 """Fills buffers, so that a write beyond their end is seen."""
 

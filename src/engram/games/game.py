@@ -540,7 +540,7 @@ class Game:
         """A copy of the state in a buffer of a search."""
         return self._position(buffer)
 
-    def has_size_of(self, states: np.ndarray) -> bool:
+    def same_size(self, states: np.ndarray) -> bool:
         """Whether records (B,) have this game's type and sizes; cost: some bytes of each."""
         if states.dtype != self.state_dtype:
             return False

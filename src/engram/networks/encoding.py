@@ -89,7 +89,7 @@ class Encoder:
           InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
         """
         states = np.ascontiguousarray(states)
-        if not self.game.has_size_of(states):  # planes of a larger board would not fit
+        if not self.game.same_size(states):  # planes of a larger board would not fit
             raise InvalidParameter(f"these are not states of {self.game.name}")
         if out is None:
             out = np.empty((len(states), *self.shape), np.float32)
