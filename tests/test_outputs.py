@@ -142,6 +142,16 @@ def test_a_result_shows_every_figure_of_its_moves():
     assert f"{len(store):,} of at most {store.capacity:,} entries" in store._repr_html_()
 
 
+@pytest.mark.parametrize("text", ["go:5", "go:9", "gomoku:9", "hex:5", "othello:6", "dots_and_boxes", "p_game"])
+def test_a_memory_shows_the_positions_that_it_stored(text):
+    game = engram.game(text)
+    search = engram.Search(game, "memory_uct(keep_states=true)")
+    search.run(game.initial_state(), engram.Limit(simulations=300))
+    answer = explain_memory(search, game.initial_state(), 12)
+    assert len(answer.witnesses) == 12
+    assert all(witness.position is not None and witness.board is not None for witness in answer.witnesses)
+
+
 def test_boxes_of_a_tree_are_as_wide_as_their_visits_and_lie_below_their_parents():
     search = engram.Search("tic_tac_toe")
     assert "no tree yet" in search._repr_html_()

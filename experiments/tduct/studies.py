@@ -3,7 +3,7 @@
     python experiments/tduct/studies.py STUDY --work FOLDER [--seeds 5] [--episodes N] [--positions FILE]
 
 Tables and the database of points lie in the work folder; `points.json`, pictures and pages go beside this file.
-STUDY is one of random, minimax, minimax_steady, tic_tac_toe, multiples, ablations.
+STUDY is one of random, minimax, minimax_6, minimax_steady, tic_tac_toe, multiples, ablations.
 """
 
 from __future__ import annotations
@@ -86,11 +86,6 @@ def against_random(work: Path, seeds: int, episodes: int | None, positions: Path
         part.write_text(text, encoding="utf-8")
 
 
-MINIMAX: dict[str, dict[str, object]] = {
-    "self-play": {},
-    "against it, heavy rollouts": {"opponent": "minimax(depth=4)", "rollout": "heavy", "discount": 1.0,
-                                   "opening_moves": 4},
-}  # fmt: skip
 STEADY: dict[str, dict[str, object]] = {
     "self-play": {},
     "against it": {"opponent": "minimax(depth=4,ties=first)"},
@@ -111,19 +106,27 @@ def against_steady_minimax(work: Path, seeds: int, episodes: int | None, positio
     draw_small_multiples(HERE / "minimax_steady.png", title, by_opponent(curves))
 
 
-def against_minimax(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
-    """1000 simulations against minimax of depth 4 with the naive heuristic, from the fixed start and from openings."""
+def against_minimax(
+    work: Path, seeds: int, episodes: int | None, positions: Path | None, depth: int = 4, name: str = "minimax"
+) -> None:
+    """1000 simulations against minimax with the naive heuristic, from the fixed start and from openings."""
     start, curves = time.monotonic(), {}
     base = TdConfiguration("connect_four")
-    opponents = parse_opponents("minimax(depth=4,opening_moves=0),minimax(depth=4,opening_moves=4)",
-                                base.made_game)  # fmt: skip
+    minimax = f"minimax(depth={depth})"
+    learners: dict[str, dict[str, object]] = {
+        "self-play": {},
+        "against it, heavy rollouts": {"opponent": minimax, "rollout": "heavy", "discount": 1.0, "opening_moves": 4},
+    }
+    opponents = parse_opponents(
+        f"minimax(depth={depth},opening_moves=0),minimax(depth={depth},opening_moves=4)", base.made_game
+    )
     plan = EvaluationPlan(opponents, every=100, games=40)
-    for number, (label, changes) in enumerate(MINIMAX.items()):
+    for number, (label, changes) in enumerate(learners.items()):
         changed = replace(base, **changes)  # type: ignore[arg-type]
-        curves[label] = curve(work, f"minimax_{number}", changed, plan, episodes or 300, range(seeds))
-        keep("minimax", curves, time.monotonic() - start)
-    panels = by_opponent(curves)
-    draw_small_multiples(HERE / "minimax.png", "Connect-4, 1000 simulations, against minimax of depth 4", panels)
+        curves[label] = curve(work, f"{name}_{number}", changed, plan, episodes or 300, range(seeds))
+        keep(name, curves, time.monotonic() - start)
+    title = f"Connect-4, 1000 simulations, against minimax of depth {depth}"
+    draw_small_multiples(HERE / f"{name}.png", title, by_opponent(curves))
 
 
 def tic_tac_toe(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
@@ -250,6 +253,7 @@ def ablations(work: Path, seeds: int, episodes: int | None, positions: Path | No
 STUDIES: dict[str, Callable[[Path, int, int | None, Path | None], None]] = {
     "random": against_random,
     "minimax": against_minimax,
+    "minimax_6": partial(against_minimax, depth=6, name="minimax_6"),
     "minimax_steady": against_steady_minimax,
     "tic_tac_toe": tic_tac_toe,
     "multiples": multiples,

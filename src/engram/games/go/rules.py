@@ -39,6 +39,7 @@ from engram.games.go.board import (
     point_of,
     put_stone,
     remember,
+    used_points,
     zobrist,
 )
 from engram.games.go.endings import endings, tactics
@@ -388,7 +389,10 @@ def is_sound(state: State, initial: np.ndarray) -> bool:
     Raises:
       InvalidState: a chain of the record has no liberty.
     """
-    chain, start = state["chain"].reshape(-1), initial["chain"].reshape(-1)
+    if state["width"] != initial["width"]:
+        return False
+    used = used_points(initial.reshape(-1)[0])  # a copy leaves out what lies beyond
+    chain, start = state["chain"].reshape(-1)[:used], initial["chain"].reshape(-1)[:used]
     colours = chain & 3
     if not np.array_equal(colours == BORDER, start == BORDER) or (chain[colours == 0] != 0).any():
         return False
