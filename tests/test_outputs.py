@@ -20,7 +20,7 @@ from engram.drivers.recollection import explain_memory
 from engram.errors import IllegalAction, InvalidFile
 from engram.games.scene import Scene, cell_places
 from engram.memory.similar_positions import position_memory
-from engram.pictures.board import Heat
+from engram.pictures.board import Heat, board
 from engram.pictures.bundle import bundle
 from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, notebook, safe, table, whisker
@@ -150,6 +150,16 @@ def test_a_memory_shows_the_positions_that_it_stored(text):
     answer = explain_memory(search, game.initial_state(), 12)
     assert len(answer.witnesses) == 12
     assert all(witness.position is not None and witness.board is not None for witness in answer.witnesses)
+
+
+def test_pieces_of_players_without_a_colour_are_black_and_white():
+    scene = {
+        "shape": "squares", "pieces": "stones", "rows": 1, "columns": 2, "players": ("Green", '"><script>'),
+        "column_names": [], "row_names": [], "cell_names": [], "places": [[0], [1]],
+    }  # fmt: skip
+    picture = board(scene, "XO", label="two pieces")
+    assert re.findall('class="piece ([^"]*) "', picture) == ["black", "white"]
+    assert "script" not in picture
 
 
 def test_boxes_of_a_tree_are_as_wide_as_their_visits_and_lie_below_their_parents():

@@ -21,17 +21,17 @@ PATIENCE_MS = 120_000
 class Served:
     """A server of the page in a process of its own, which can be killed and started again at its address."""
 
-    def __init__(self, folder: Path, *options: str):
+    def __init__(self, folder: Path, *options: str, stderr: int | None = None):
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self.folder, self.options = folder, options
+        self.folder, self.options, self.stderr = folder, options, stderr
         self.start()
 
     def start(self) -> None:
         command = "from engram.cli.app import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, "serve", "--no-open", "--port", str(self.port), *self.options],
-            stdout=subprocess.PIPE, text=True, cwd=self.folder,
+            stdout=subprocess.PIPE, stderr=self.stderr, text=True, cwd=self.folder,
         )  # fmt: skip
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()

@@ -18,6 +18,7 @@ import pytest
 starlette = pytest.importorskip("starlette")
 warnings.filterwarnings("ignore", message="Using `httpx`")
 testclient = pytest.importorskip("starlette.testclient", exc_type=(ImportError, RuntimeError))
+httpx = pytest.importorskip("httpx")
 
 import engram
 from engram.arena.report import recorded_result
@@ -33,6 +34,7 @@ from engram.web.events import Channel
 from engram.web.fields import Fields
 from engram.web.players import SEARCHES
 from engram.web.security import token_in
+from tests.web.browser import Served
 
 TOKEN = "a-token-of-the-tests"
 BASE = "http://127.0.0.1:8642"
@@ -225,7 +227,7 @@ def test_watchers_share_a_search_and_late_ones_get_its_end(client):
 def test_searches_are_bounded_in_number():
     with client_of(max_searches=1) as client:
         first = sent(client, "searches", game="connect_four", search="uct")["id"]
-        assert "1 searches run already" in refused(client, "searches", 429, game="connect_four", search="uct")
+        assert "as this server allows (1)" in refused(client, "searches", 429, game="connect_four", search="uct")
         sent(client, f"searches/{first}/stop")
         assert list(messages(client, first))[-1]["stopped"] == "interrupted"
         sent(client, "searches", game="connect_four", search="uct", simulations=10)
@@ -670,6 +672,19 @@ def test_the_command_refuses_what_it_cannot_serve(tmp_path):
             command = [sys.executable, "-c", "from engram.cli.app import main; main()", "serve", "--no-open", *options]
             done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
             assert done.returncode == 2 and word in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_a_watched_search_without_a_traceback(tmp_path):
+    server = Served(tmp_path, stderr=subprocess.PIPE)
+    address, token = server.address.split("/#token=")
+    fields = {"game": "connect_four", "moves": [], "start": "", "search": "uct", "seed": 0}
+    with httpx.Client(base_url=address, headers={"authorization": f"Bearer {token}"}, timeout=120.0) as client:
+        name = client.post("/api/searches", json=fields).json()["id"]
+        with client.stream("GET", f"/api/searches/{name}/events") as events:
+            next(line for line in events.iter_lines() if line.startswith("data: "))
+            server.process.send_signal(signal.SIGINT)
+            _, errors = server.process.communicate(timeout=60)
+    assert "Traceback" not in errors and "CancelledError" not in errors
 
 
 def test_the_token_is_random_private_and_kept(tmp_path):

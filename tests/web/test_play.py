@@ -36,6 +36,13 @@ def new_game(page, name, **options):
     dialog.get_by_role("button", name="Start").click()
 
 
+def copied_link(page):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#news")).to_contain_text("clipboard")
+    return page.evaluate("() => navigator.clipboard.readText()")
+
+
 def test_a_whole_game_against_the_engine_by_clicks(visit):
     page = visit().page
     page.get_by_label("You play").select_option(label="Red")
@@ -227,13 +234,98 @@ def test_variations_and_the_link_to_a_position(visit):
     expect(page.locator(".history .variation")).to_have_text("3")
     page.locator(".history .variation").click()
     expect(page.locator(".history .present")).to_have_text("3")
-    page.get_by_role("button", name="Copy link").click()
-    expect(page.locator("#news")).to_contain_text("link")
-    address = page.evaluate("() => location.href")
     other = one.context.new_page()
+    address = copied_link(page)
     other.goto(address)
     expect(other.locator(".history button.main")).to_have_text(["4", "3"])
     other.close()
+
+
+def test_a_link_holds_moves_whose_names_have_commas(visit, served):
+    pytest.importorskip("pyspiel")
+    page = visit(f"{served.address}&game=openspiel:tic_tac_toe").page
+    for name in ("x(1,1)", "o(0,2)"):
+        page.get_by_role("button", name=name, exact=True).click()
+    expect(page.locator(".history button.main")).to_have_text(["x(1,1)", "o(0,2)"])
+    other = page.context.new_page()
+    other.goto(copied_link(page))
+    expect(other.locator(".history button.main")).to_have_text(["x(1,1)", "o(0,2)"])
+    other.get_by_role("button", name="Tree", exact=True).click()
+    other.get_by_role("button", name="Grow a tree").click()
+    expect(other.locator(".runner .progress")).to_contain_text("simulations")
+    other.locator(".icicle").press("ArrowDown")
+    other.locator(".icicle").press("ArrowDown")
+    expect(other.locator("#tree-node")).to_contain_text(re.compile(r"^x\(\d,\d\): "))
+
+
+def test_a_double_click_plays_one_move_and_a_reload_keeps_the_game(visit, served):
+    page = visit(f"{served.address}&game=go:9").page
+    page.get_by_role("button", name="E5, empty").dblclick()
+    expect(page.get_by_role("button", name="E5, Black stone")).to_be_visible()
+    page.get_by_role("button", name="C3, empty").click()
+    expect(page.locator(".history button.main")).to_have_text(["E5", "C3"])
+    page.reload()  # the address began another game
+    expect(page.locator(".history button.main")).to_have_text(["E5", "C3"])
+
+
+def test_each_tab_keeps_its_own_game(visit):
+    page = visit().page
+    page.get_by_role("button", name="Column 4").click()
+    expect(page.locator(".history button.main")).to_have_text(["4"])
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".history button.main")).to_have_text(["4"])  # a new tab begins with the last game
+    other.get_by_role("button", name="New game").click()
+    other.get_by_role("dialog").locator("select").select_option("hex")
+    other.get_by_role("dialog").get_by_label("size").press("Enter")
+    expect(other.locator(".name-of-game")).to_contain_text("hex")
+    page.reload()
+    expect(page.locator(".history button.main")).to_have_text(["4"])
+    other.close()
+
+
+def test_a_link_that_is_opened_ends_the_analysis_before_it(visit):
+    page = visit().page
+    page.get_by_role("button", name="Analyse").click()
+    expect(page.locator(".analysis .progress")).to_contain_text("thinking")
+    page.evaluate("() => { location.hash = 'game=go:9&moves=E5'; }")
+    expect(page.locator(".name-of-game")).to_contain_text("go:9")
+    expect(page.locator(".think")).to_have_text("Analyse")
+    expect(page.locator(".analysis tbody tr")).to_have_count(0)
+
+
+def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp_path):
+    server = Served(tmp_path, "--max-searches", "1")
+    try:
+        watching, playing = (visit(server.address, strict=False).page for _ in range(2))
+        watching.get_by_role("button", name="Analyse").click()
+        expect(watching.locator(".analysis .progress")).to_contain_text("thinking")
+        history = playing.locator(".history button.main")
+        playing.get_by_label("You play").select_option(label="Red")
+        playing.get_by_label("Level").select_option(label="Beginner")
+        playing.get_by_role("button", name="Column 4").click()
+        expect(playing.locator("#news")).to_contain_text("as many searches run as this server allows")
+        expect(playing.locator(".turn")).to_contain_text("thinks")
+        assert playing.locator("engram-board button[aria-disabled=false]").count() == 0
+        watching.get_by_role("button", name="Stop").click()
+        expect(history).to_have_count(2)
+        playing.get_by_label("Level").select_option(label="Master")
+        playing.get_by_role("button", name="Column 3").click()
+        expect(playing.locator(".turn")).to_contain_text("thinks")
+        playing.get_by_label("You play").select_option(label="both sides")
+        expect(playing.locator(".turn")).to_have_text("Yellow to move")
+        playing.get_by_role("button", name="Column 2").click()
+        expect(history).to_have_count(4)
+        assert history.all_inner_texts()[2:] == ["3", "2"]
+        playing.get_by_role("button", name="One move back").click()
+        expect(playing.locator(".turn")).to_have_text("Yellow to move")
+        playing.get_by_label("You play").evaluate("(field) => { field.value = '0'; }")  # without a change: no answer
+        for view in ("Tree", "Play"):
+            playing.get_by_role("button", name=view, exact=True).click()
+        expect(history).to_have_count(4)
+        assert playing.locator(".history .variation").count() == 0
+    finally:
+        server.close()
 
 
 def test_go_on_19_lines_with_sgf(visit, tmp_path):

@@ -32,6 +32,7 @@ def serve(
 
     try:
         import uvicorn
+        from starlette.concurrency import run_in_threadpool
 
         from engram.web.app import Settings, application
     except ImportError as error:
@@ -56,15 +57,22 @@ def serve(
     if host not in LOOPBACK:
         say(f"warning: anyone who reaches {host} and knows the address can use this machine's searches")
     typer.echo(address)
+    app = application(settings)
     config = uvicorn.Config(
-        application(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False,
+        app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False,
         lifespan="on", ws="none", timeout_keep_alive=30,
     )  # fmt: skip
     if not no_open:
         import webbrowser
 
         webbrowser.open(address)
-    uvicorn.Server(config).run(sockets=[listener])
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await run_in_threadpool(app.state.server.sessions.close)  # so that no stream has to be cancelled
+            await super().shutdown(sockets)
+
+    Server(config).run(sockets=[listener])
 
 
 def _listener(host: str, port: int | None) -> socket.socket:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-import sys
 from dataclasses import dataclass
 
 from engram.errors import InvalidLimit
@@ -44,9 +44,13 @@ class Limit:
         if seconds is not None:
             if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
                 raise InvalidLimit(f"seconds must be a number, not {seconds!r}")
-            if not 0 < seconds <= sys.float_info.max:
+            try:
+                number = float(seconds)
+            except OverflowError:
+                number = math.inf
+            if not 0.0 < number < math.inf:
                 raise InvalidLimit(f"seconds must be positive and finite, not {seconds}")
-            object.__setattr__(self, "seconds", float(seconds))
+            object.__setattr__(self, "seconds", number)
 
     @property
     def text(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -87,7 +88,7 @@ class SearchResult:
       stopped: by `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before the end.
       players: of the game, 1 or 2.
       bounds: of the game's returns; those learnt so far where `bounds_learnt`.
-      root: the position searched; in a notebook the result shows it.
+      root: the position searched; in a notebook the result shows it. A pickle leaves out one that cannot be pickled.
     """
 
     game: str
@@ -106,6 +107,16 @@ class SearchResult:
     bounds: tuple[float, float] = (-1.0, 1.0)
     bounds_learnt: bool = False
     root: Any = field(default=None, repr=False, compare=False)
+
+    def __deepcopy__(self, memo: Any) -> SearchResult:
+        return self  # nothing in it changes
+
+    def __getstate__(self) -> dict[str, Any]:
+        try:
+            pickle.dumps(self.root)
+        except Exception:
+            return {**self.__dict__, "root": None}
+        return self.__dict__
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; values are for the player to move."""

@@ -382,6 +382,7 @@ class Game:
     """
 
     compiled = True
+    names_need_state = False  # whether the name of a move depends on the position before it
     players: int
     bounds: tuple[float, float] | None
     discount: float

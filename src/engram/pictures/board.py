@@ -10,6 +10,8 @@ from typing import Any
 from engram.pictures.markup import Markup, safe
 
 _STARS = {9: (2, 4, 6), 13: (3, 6, 9), 19: (3, 9, 15)}
+_COLOURS = ("black", "white", "red", "yellow")
+"""Classes of pieces; players of other names are black and white."""
 _RADIUS = {"points": 0.465, "squares": 0.38, "hexagons": 0.36, "columns": 0.41}
 _PAWN = "M-.27 .34H.27L.2 .2C.1 .12 .1 .02 .1 -.06A.17 .17 0 1 0 -.1 -.06C-.1 .02 -.1 .12 -.2 .2z"
 
@@ -48,7 +50,8 @@ class _Board:
         self.column_names: Sequence[str] = scene["column_names"]
         self.row_names: Sequence[str] = scene["row_names"]
         self.places: Sequence[Sequence[int]] = scene["places"]
-        self.colours = [name.lower() for name in scene["players"]]
+        names = [name.lower() for name in scene["players"]]
+        self.colours = names if set(names) <= set(_COLOURS) else list(_COLOURS)
 
     def svg(self, label: str) -> Markup:
         box = " ".join(_n(number) for number in self._box())

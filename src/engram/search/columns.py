@@ -47,8 +47,8 @@ class Column:
       threads: several threads may write it at once; False: the column excludes threads on one tree.
       header: field of the tree's record that holds the address of a column that the core reads.
       keeper: function of the game that makes the writing extension, for a search that reads the column without one.
-      rule: name of the backup rule that writes it; a search whose selection reads the column needs that rule. Empty:
-        any part may write it.
+      rule: name of a backup rule that writes it; a search whose selection reads the column needs that rule, or another
+        that has the column. Empty: any part may write it.
       fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
     """
 
@@ -76,6 +76,9 @@ class Column:
             raise InvalidParameter(
                 f"column {self.name}: a move of the root empties a table, so that new_nodes=False needs a rebuild"
             )
+
+    def __deepcopy__(self, memo: Any) -> Column:
+        return self  # a copied rule reads the same column as the extension that writes it
 
 
 VALUE, COUNT = 1.0 + 1e-6, 1e15

@@ -225,9 +225,10 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     if entering and missing:
         raise InvalidParameter(f"{entering[0]} gives new nodes visits that {missing[0]} would not see; leave one out")
     for column in assembly.selection.columns:
-        if column.rule and column.rule not in [part.definition.name for part in assembly.backup.parts]:
+        if column.rule and column not in assembly.backup.columns:
+            *_, reader = (part for part in assembly.selection.parts if column in part.columns)
             raise InvalidParameter(
-                f"the rule {preset.selection.definition.name} reads what backup={column.rule} writes; add that rule"
+                f"the rule {reader.definition.name} reads what backup={column.rule} writes; add that rule"
             )
     for extension in extensions:
         if preset.evaluator is not None and not extension.evaluator:

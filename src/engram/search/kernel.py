@@ -343,8 +343,8 @@ def run_hooks(kind, hooks, parameters, arguments):
 
 @compiled(inline=True)
 def has_room(program, tree):
-    """Whether this leaf and those in flight all have room for children."""
-    leaves = 1 + np.int64(nodes_of(tree)[0].in_flight)
+    """Whether this leaf has room for children, and so have those that wait; a thread takes its room or goes without."""
+    leaves = np.int64(1) if tree.shared != 0 else 1 + np.int64(nodes_of(tree)[0].in_flight)
     return tree.num_nodes + program.game.num_actions * leaves <= tree.capacity
 
 

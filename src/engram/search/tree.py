@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, InvalidState
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.search.columns import MAX_COLUMNS, Advice, Column, advice_dtype, own_dtype
@@ -276,7 +276,12 @@ class Tree:
 
     Raises:
       InvalidParameter: too small a bound, or more than 16 columns.
+
+    It cannot be copied or pickled, because compiled code has its addresses.
     """
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidState("a tree cannot be copied or pickled: save it and load it")
 
     def __init__(
         self, num_actions: int, max_nodes: int, columns: Sequence[Column] = (), advice: Sequence[Advice] = (), *,

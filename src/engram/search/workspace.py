@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -69,7 +69,12 @@ class Workspace:
     Attributes:
       in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
       num_asked: the number of the next such leaf.
+
+    It cannot be copied or pickled, because compiled code has its addresses.
     """
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidState("a search cannot be copied or pickled: save its tree and load it, or make another Search")
 
     def __init__(
         self, game: Game, preset: Preset, num_trees: int = 1, *, max_nodes: int | None = None,
@@ -106,7 +111,7 @@ class Workspace:
         self._pool: ThreadPoolExecutor | None = None
         num_slots = num_trees * self.sharers
         source: Any = preset.evaluator
-        asks_itself = source is None or hasattr(source, "evaluate")
+        asks_itself = source is None or (hasattr(source, "evaluate") and not isinstance(source, type))
         leaves_asked = (at_once or num_trees) * self.sharers
         self.evaluator: Evaluator | None = source if asks_itself else source(game, leaves_asked)
         self.functions = Functions(game, preset, self.assembly, self._compiled_evaluator(num_slots))

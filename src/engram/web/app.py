@@ -120,7 +120,7 @@ class Server:
         """The visible part of a search's tree."""
         session, path = self.sessions.get(names["id"]), fields.wholes("path")
         width, depth = fields.whole("width", 50, 10_000), fields.whole("depth", 1, trees.MOST_DEPTH)
-        return session.ask(lambda: trees.visible(session.search, path, width, depth))
+        return session.ask(lambda: trees.visible(session.search, session.state, path, width, depth))
 
     def node(self, fields: Fields, names: dict[str, Any]) -> Any:
         """One node of a search's tree."""

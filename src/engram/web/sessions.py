@@ -36,8 +36,8 @@ _INTERVAL_S = 0.25
 _COST = 100.0
 """A snapshot that took t seconds of the processor is followed by none for this many t of the search's own thread:
 watching costs at most 1 %, even on a machine so busy that the search gets little of it."""
-ALONE_S = 30.0
-"""A search that no page watches for so long ends."""
+ALONE_S, LEFT_S = 30.0, 5.0
+"""A search that no page watches for so long ends; the second, once a page has watched it: it was closed, or went on."""
 _LINES = 12
 _LOG = logging.getLogger(__name__)
 
@@ -77,7 +77,8 @@ class SearchSession:
         self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._stopped, self._ended = threading.Event(), threading.Event()
         self._after_end = threading.Lock()
-        self._next_snapshot, self._next_work, self._last_watched = 0.0, 0.0, time.monotonic()
+        self._next_snapshot, self._next_work = 0.0, 0.0
+        self._last_watched, self._alone_s = time.monotonic(), ALONE_S
         self._thread = threading.Thread(target=self._run, name=f"search {self.id}", daemon=True)
 
     def start(self) -> None:
@@ -132,13 +133,13 @@ class SearchSession:
         self._answer()
         now = time.monotonic()
         if self._audience.num_watchers:
-            self._last_watched = now
+            self._last_watched, self._alone_s = now, LEFT_S
             begin = time.thread_time()
             if now >= self._next_snapshot and begin >= self._next_work:
                 self._publish(self.search.so_far(_LINES))
                 end = time.thread_time()
                 self._next_snapshot, self._next_work = now + _INTERVAL_S, end + _COST * (end - begin)
-        return self._stopped.is_set() or now - self._last_watched > ALONE_S
+        return self._stopped.is_set() or now - self._last_watched > self._alone_s
 
     def _publish(self, result: SearchResult, **more: Any) -> None:
         message = {"id": self.id, **snapshot(self.search, result), **more}
@@ -194,9 +195,7 @@ class Sessions:
         """
         with self._lock:
             if self.num_running >= self.most:
-                raise Busy(
-                    f"{self.most} searches run already, as many as this server allows: stop one, or wait for its end"
-                )
+                raise Busy(f"as many searches run as this server allows ({self.most}): stop one, or wait for its end")
             self._reserved += 1
         try:
             session = make()

@@ -19,6 +19,8 @@ from engram.web.positions import position
 
 MOST_DEPTH = 40
 _LEVELS, _MOST_MOVES = 4, 12
+_NARROWEST_NAME = 12.0
+"""Least width of a box with a name, in pixels."""
 
 
 def node_at(tree: Tree, path: Sequence[int]) -> int:
@@ -37,16 +39,41 @@ def node_at(tree: Tree, path: Sequence[int]) -> int:
     return node
 
 
-def visible(search: Search, path: Sequence[int], width: int, depth: int) -> dict[str, Any]:
+def visible(search: Search, state: State, path: Sequence[int], width: int, depth: int) -> dict[str, Any]:
     """The part of a tree that a picture of `width` pixels shows below the node at `path`.
 
     As `engram.trees.visible.visible`: values within ±1 of `bounds`, those of returns. `nodes`: the number of all.
+    `names` of moves, if they depend on the position: of `path` and then of each node, null for one too narrow to bear
+    a name.
+
+    Args:
+      state: the root's. path: actions from there.
 
     Cost: O(nodes shown and their siblings). Only on the search's own thread, or after its end.
     """
-    tree = search.tree
+    tree, game = search.tree, search.game
     part = visible_part(tree.nodes, node_at(tree, path), width, depth)
-    return {**part, "nodes": tree.num_nodes, "bounds": list(tree.bounds)}
+    least = _NARROWEST_NAME * part["visits"][0] / width
+    names = _names(game, state, path, part, least) if game.names_need_state else None
+    return {**part, "nodes": tree.num_nodes, "bounds": list(tree.bounds), "names": names}
+
+
+def _names(
+    game: Game, state: State, path: Sequence[int], part: dict[str, Any], least: float
+) -> tuple[list[str], list[str | None]]:
+    """Names of the moves of `path`, and of those to nodes of at least `least` visits."""
+    along, names = game.move_names(path, state), list[str | None]([None])
+    for action in path:
+        state = game.play(state, action)
+    states = {0: state}
+    for place in range(1, len(part["parent"])):
+        above, action = states.get(part["parent"][place]), part["action"][place]
+        if above is None or part["visits"][place] < least:
+            names.append(None)
+            continue
+        names.append(game.action_name(action, above))
+        states[place] = game.play(above, action)
+    return along, names
 
 
 def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:

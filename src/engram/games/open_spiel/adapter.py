@@ -142,6 +142,8 @@ class OpenSpielGame(PythonGame):
     Cost: about ten calls into Python a simulation, 1 µs each, besides OpenSpiel's own time.
     """
 
+    names_need_state = True
+
     def __init__(self, spiel: Any, name: str):
         reason = refusal(spiel)
         if reason:

@@ -175,7 +175,7 @@ def bts() -> Operator:
     return trace_step_mix(mix=best_child())
 
 
-ENTROPY = Column(np.dtype([("value", np.float64)]), "entropy", fault=bounded(value=1e6))
+ENTROPY = Column(np.dtype([("value", np.float64)]), "entropy", rule="dents", fault=bounded(value=1e6))
 """Entropy of the policies below a node: player 0's own less player 1's, in nats."""
 
 

@@ -107,6 +107,8 @@ def score(tree, nodes, parent, child, mixed, scale):
     """ln P + σ(q) of a child; -inf for a proven loss. `scale` is (v + max n)·s."""
     visited = child < np.int64(parent.first_child) + np.int64(parent.num_visited)
     value = quality(tree, nodes, parent, child) if visited else mixed
+    if value == -math.inf:
+        return value
     return math.log(max(np.float64(nodes[child].prior), 1e-12)) + scale * value
 
 

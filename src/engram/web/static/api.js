@@ -66,10 +66,12 @@ async function persistently(path, options) {
 
 export const get = async (path) => (await persistently(path)).json();
 
-export async function post(path, fields = {}, signal = undefined) {
-  const options = { method: "POST", body: JSON.stringify(fields), headers: { "content-type": "application/json" }, signal };
-  return (await persistently(path, options)).json();
-}
+const message = (fields) => ({ method: "POST", body: JSON.stringify(fields), headers: { "content-type": "application/json" } });
+
+export const post = async (path, fields = {}) => (await persistently(path, message(fields))).json();
+
+/** Ends a search of the server, also while the page closes; without an answer, because nobody waits for one. */
+export const stopSearch = (id) => request(`searches/${id}/stop`, { ...message({}), keepalive: true }).catch(() => {});
 
 /** Hands each message of a stream on, until the last one, which it returns; a broken stream is opened again. */
 export async function watch(path, take, signal) {

@@ -64,6 +64,9 @@ async function begin() {
   document.body.classList.add("ready");
 }
 
+// A link in the address would bring its position back at the next load, in place of the game that was kept.
+game.addEventListener("change", () => location.hash && history.replaceState(null, "", location.pathname));
+
 addEventListener("hashchange", async () => {
   const fields = addressFields();
   if (fields.has("game")) await game.begin(fields, setup.game).catch((error) => say(error.message, { bad: true }));

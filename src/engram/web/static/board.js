@@ -3,6 +3,7 @@
 import { define, element, onScale, safe, signed, valueColour } from "./html.js";
 
 const STARS = { 9: [2, 4, 6], 13: [3, 6, 9], 19: [3, 9, 15] };
+const COLOURS = ["black", "white", "red", "yellow"];
 const round = (number) => +number.toFixed(3);
 /** The size of the names beside a board in its own units: on large boards and on small ones they can be read. */
 const nameSize = (width) => Math.min(0.5, Math.max(width / 40, Math.min(0.32, width / 27)));
@@ -104,7 +105,11 @@ class Board extends HTMLElement {
     return [...cells].sort((a, b) => a - b);
   }
 
-  #colour(player) { return this.#board.players[player].toLowerCase(); }
+  /** The class of a player's pieces; players of other names are black and white. */
+  #colour(player) {
+    const names = this.#board.players.map((name) => name.toLowerCase());
+    return (names.every((name) => COLOURS.includes(name)) ? names : COLOURS)[player];
+  }
 
   #cellName(number) {
     const { columns, column_names, row_names, shape, cell_names } = this.#board;
@@ -144,12 +149,19 @@ class Board extends HTMLElement {
     });
   }
 
+  /** The discs of a column, from below. */
+  #column(number) {
+    const { columns, players } = this.#board, { marks } = this.#position, discs = [];
+    for (let cell = marks.length - columns + (number % columns); cell >= 0 && marks[cell] !== "."; cell -= columns) discs.push(players["XO".indexOf(marks[cell])]);
+    return discs.length ? `, from below ${discs.join(", ")}` : ", empty";
+  }
+
   #label() {
     const { players, pieces, shape } = this.#board;
     const piece = { stones: "stone", discs: "disc", pawns: "pawn", checkers: "checker" }[pieces], { counts } = this.#position;
     for (const button of this.cells.children) {
       const number = +button.dataset.cell, mark = this.#position.marks[number];
-      const content = shape === "columns" ? "" : mark === "." ? ", empty" : mark === "#" ? ", drawn"
+      const content = shape === "columns" ? this.#column(number) : mark === "." ? ", empty" : mark === "#" ? ", drawn"
         : pieces === "tiles" ? `, colour ${mark}`
         : pieces === "numbers" ? `, ${counts[number]}`
         : counts ? `, ${counts[number]} ${players["XO".indexOf(mark)]} ${piece}${counts[number] > 1 ? "s" : ""}`

@@ -26,6 +26,7 @@ export class Curve extends HTMLElement {
   connectedCallback() {
     this.#size.observe(this);
     this.#dark.addEventListener("change", this.#redraw);
+    this.#redraw();
   }
 
   disconnectedCallback() {

@@ -78,9 +78,10 @@ export class Compare {
     this.find(".differences").hidden = !one || !other;
     if (!one || !other) return;
     const same = one.name === other.name;
+    const valueOf = ({ action, moves }) => signed(moves.find((move) => move[0] === action)[2]);
     this.find(".verdict").textContent = same
-      ? `Both play ${one.name}: A values it ${signed(one.value)}, B ${signed(other.value)} for ${this.runners[0].players[one.player]}.`
-      : `A plays ${one.name} (${signed(one.value)}), B plays ${other.name} (${signed(other.value)}), for ${this.runners[0].players[one.player]}.`;
+      ? `Both play ${one.name}: A values it ${valueOf(one)}, B ${valueOf(other)} for ${this.runners[0].players[one.player]}.`
+      : `A plays ${one.name} (${valueOf(one)}), B plays ${other.name} (${valueOf(other)}), for ${this.runners[0].players[one.player]}.`;
     const totals = [one, other].map((snapshot) => snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1);
     const theirs = new Map(other.moves.map((move) => [move[0], move]));
     const rows = one.moves.map((move) => ({ name: move[9][0], a: move, b: theirs.get(move[0]), shares: [move[1] / totals[0], theirs.get(move[0])[1] / totals[1]] }))

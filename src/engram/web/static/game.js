@@ -1,4 +1,5 @@
 // The game on the page: a tree of variations, kept in the page's own storage, so that it outlives the server.
+// Each tab has its own game; a new tab begins with the one that was kept last.
 
 import { post } from "./api.js";
 import { playersOf } from "./moves.js";
@@ -7,6 +8,7 @@ const KEY = "engram.game";
 
 export class GameTree extends EventTarget {
   #opened = null;
+  #shown = -1; // the node that the server has answered about
 
   constructor() {
     super();
@@ -45,7 +47,7 @@ export class GameTree extends EventTarget {
 
   #restore() {
     try {
-      const kept = JSON.parse(localStorage.getItem(KEY));
+      const kept = JSON.parse(sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY));
       if (!kept?.nodes?.length) return false;
       Object.assign(this, { game: kept.game, start: kept.start, nodes: kept.nodes, at: kept.at });
       return true;
@@ -56,23 +58,39 @@ export class GameTree extends EventTarget {
 
   #keep() {
     const { game, start, nodes, at } = this;
-    localStorage.setItem(KEY, JSON.stringify({ game, start, nodes, at }));
+    for (const storage of [sessionStorage, localStorage]) storage.setItem(KEY, JSON.stringify({ game, start, nodes, at }));
   }
 
-  async #open(why) {
-    const asked = this.fields;
-    const opened = await post("position", asked);
-    if (JSON.stringify(asked) !== JSON.stringify(this.fields)) return; // the person was faster
+  #show(opened, why) {
     this.#opened = opened;
+    this.#shown = this.at;
     this.game = opened.game;
     this.#keep();
     this.dispatchEvent(new CustomEvent("change", { detail: why }));
   }
 
+  async #open(why) {
+    const { nodes, at } = this, opened = await post("position", this.fields);
+    if (nodes === this.nodes && at === this.at) this.#show(opened, why); // otherwise the person was faster
+  }
+
+  /** Goes to a node; if the server refuses it, the present one stays. */
+  async #move(node, why) {
+    const { nodes, at } = this;
+    this.at = node;
+    try {
+      await this.#open(why);
+    } catch (error) {
+      if (nodes === this.nodes && node === this.at) this.at = at;
+      throw error;
+    }
+  }
+
   /** The game of the address, or the one that was kept, or a new one. */
   async begin(fields, game) {
     if (fields.has("game")) {
-      await this.load({ game: fields.get("game"), start: fields.get("start") ?? "", moves: (fields.get("moves") ?? "").split(",").filter(Boolean) });
+      const moves = (fields.get("moves") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
+      await this.load({ game: fields.get("game"), start: fields.get("start") ?? "", moves });
       return;
     }
     if (this.#restore()) {
@@ -87,37 +105,35 @@ export class GameTree extends EventTarget {
   async load({ game, start, moves }) {
     const opened = await post("position", { game, start, moves });
     this.clear(opened.game, start);
-    opened.moves.forEach((move, number) => this.#add(move, opened.actions[number]));
-    this.#opened = opened;
-    this.#keep();
-    this.dispatchEvent(new CustomEvent("change", { detail: "new" }));
+    opened.moves.forEach((move, number) => (this.at = this.#kid(move, opened.actions[number])));
+    this.#show(opened, "new");
   }
 
-  #add(move, action) {
-    const kids = this.nodes[this.at].kids;
+  /** The node of a move from the present one, which may be new. */
+  #kid(move, action) {
+    const { kids } = this.nodes[this.at];
     let kid = kids.find((node) => this.nodes[node].action === action);
     if (kid === undefined) {
       kid = this.nodes.push({ move, action, parent: this.at, kids: [], value: null }) - 1;
       kids.push(kid);
     }
-    this.at = kid;
+    return kid;
   }
 
+  /** Plays a move of the position on the board; while the server still answers about another one, nothing happens. */
   async play(name, action) {
-    const before = this.at;
-    this.#add(name, action);
+    if (this.at !== this.#shown) return;
+    const { nodes, at } = this, { kids } = nodes[at], known = kids.length, kid = this.#kid(name, action);
     try {
-      await this.#open("move");
+      await this.#move(kid, "move");
     } catch (error) {
-      this.at = before;
+      if (kids.length > known) kids.splice(kids.indexOf(kid), 1);
       throw error;
     }
   }
 
   async goTo(node) {
-    if (node === this.at || !this.nodes[node]) return;
-    this.at = node;
-    await this.#open("go");
+    if (node !== this.at && this.nodes[node]) await this.#move(node, "go");
   }
 
   async step(by) {
@@ -134,7 +150,8 @@ export class GameTree extends EventTarget {
 
   /** An address of this position. */
   link() {
-    const fields = new URLSearchParams({ game: this.game, moves: this.moves.join(",") });
+    const moves = this.moves.map(encodeURIComponent).join(","); // a name may have commas of its own
+    const fields = new URLSearchParams({ game: this.game, moves });
     if (this.start) fields.set("start", this.start);
     return `${location.origin}/#${fields}`;
   }

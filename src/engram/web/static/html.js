@@ -26,7 +26,9 @@ export function renew(place, html) {
   }
   const focus = place.getRootNode().activeElement, row = place.contains(focus) && focus.closest("[data-key]");
   place.innerHTML = html;
-  if (row) place.querySelector(`[data-key="${CSS.escape(row.dataset.key)}"] button`)?.focus({ preventScroll: true });
+  if (!row) return;
+  const same = `[data-key="${CSS.escape(row.dataset.key)}"]`;
+  place.querySelector(`${same} button, button${same}`)?.focus({ preventScroll: true });
 }
 
 const whole = new Intl.NumberFormat("en");

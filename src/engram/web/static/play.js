@@ -1,12 +1,13 @@
 // The view to play and to analyse.
 
-import { post, watch } from "./api.js";
+import { post, stopSearch, watch } from "./api.js";
 import { HEATS, heatOf, legendOf } from "./board.js";
-import { element, safe, say, tick, trying } from "./html.js";
+import { element, renew, safe, say, tick, trying } from "./html.js";
 import { STARTS, actionsOf, progressOf, turnOf } from "./moves.js";
 
 const KEY = "engram.play";
 const THINKS = ", the engine thinks";
+const RETRY_MS = 1000;
 
 export class Play {
   #thinking = null; // the abort controller of the search under way
@@ -18,7 +19,7 @@ export class Play {
     this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...JSON.parse(localStorage.getItem(KEY) ?? "{}") };
     this.element = element(`<div class="play">
       <section class="table" aria-label="Board">
-        <p class="turn" role="status" aria-live="polite"></p>
+        <p class="turn" role="status" aria-live="polite"></p><p class="said unseen" role="status" aria-live="polite"></p>
         <engram-board role="group" aria-label="Board: arrow keys move, Enter plays"></engram-board>
         <div class="plain" hidden><pre tabindex="0" aria-label="Position"></pre></div>
         <div class="others row"></div>
@@ -67,7 +68,7 @@ export class Play {
         <label>Game <select name="game">${setup.games.map((one) => `<option value="${one.name}">${safe(one.name.replaceAll("_", " "))}</option>`).join("")}<option value="">another, by its text …</option></select></label>
         <p class="about"></p>
         <div class="options fields"></div>
-        <div class="row end"><button value="cancel" formnovalidate>Cancel</button><button value="start" class="primary">Start</button></div>
+        <div class="row end"><button type="button" class="cancel">Cancel</button><button value="start" class="primary">Start</button></div>
       </form></dialog>
     </div>`);
     const find = (selector) => this.element.querySelector(selector);
@@ -93,11 +94,19 @@ export class Play {
         this.choice[name] = field.value;
         localStorage.setItem(KEY, JSON.stringify(this.choice));
         this.#draw();
-        if (name === "human") this.#answer();
+        if (name !== "human") return;
+        this.stop();
+        this.#answer();
       });
     }
     find(".think").addEventListener("click", () => (this.#thinking ? this.#finish() : this.analyse()));
+    find(".others").addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button) this.#play({ action: +button.dataset.key, name: button.textContent });
+    });
+    addEventListener("pagehide", () => this.stop());
     find(".new").addEventListener("click", () => this.#choose());
+    find(".cancel").addEventListener("click", () => find(".new-game").close());
     find(".new-game select").addEventListener("change", () => this.#options());
     find(".new-game").addEventListener("close", () => this.#begin());
     find(".link").addEventListener("click", () => this.#link());
@@ -126,25 +135,28 @@ export class Play {
   #changed(why) {
     if (!this.element.isConnected) return;
     const { opened } = this.game;
-    if (why !== "value") this.#snapshot = null;
+    if (why === "new") this.stop();
+    this.#snapshot = null;
+    if (this.choice.players !== opened.players) Object.assign(this.choice, { players: opened.players, human: "both" });
     if (this.shownBoard !== JSON.stringify(opened.board)) {
       this.shownBoard = JSON.stringify(opened.board);
       this.board.board = opened.board;
     }
-    this.#draw();
-    if (opened.position.chances && why !== "go") this.#drawByChance(why);
-    else if (why === "new" || why === "move" || why === "open") this.#answer();
+    // A person who looks back only looks, and may choose for nature.
+    const goesOn = why === "new" || why === "move" || (why === "open" && !this.game.nodes[this.game.at].kids.length);
+    if (goesOn && opened.position.chances && this.drawn !== opened.position) this.#drawByChance();
+    else if (goesOn) this.#answer();
+    else this.#draw();
   }
 
-  /** Nature moves by its chances; a person who goes back may choose for it. */
-  #drawByChance(why) {
-    const { legal, chances } = this.game.position, { game } = this;
-    if (this.drawn === game.position || (why !== "move" && game.nodes[game.at].kids.length)) return;
-    this.drawn = game.position;
+  /** Nature moves by its chances. */
+  #drawByChance() {
+    const { position } = this.game, { legal, chances } = position;
+    this.drawn = position;
     let left = Math.random();
     const drawn = chances.findIndex((chance) => (left -= chance) < 0);
     const [action, name] = legal[drawn < 0 ? chances.findIndex((chance) => chance > 0) : drawn];
-    trying(() => game.play(name, action));
+    trying(() => this.game.play(name, action)).then(() => this.game.position === position && this.#draw());
   }
 
   #isEngine(player) {
@@ -155,6 +167,8 @@ export class Play {
     const { game, find } = this, { opened, position } = game;
     const players = this.players, over = position.outcome !== null, waits = this.#waits;
     find(".turn").innerHTML = turnOf(opened) + (waits && !over ? THINKS : "");
+    const { move } = game.nodes[game.at], said = move === null ? "" : `Last move: ${move}`;
+    if (find(".said").textContent !== said) find(".said").textContent = said;
     if (position.note) find(".turn").append(` · ${position.note}`);
     find(".plain").hidden = !!opened.board;
     this.board.hidden = !opened.board;
@@ -167,12 +181,7 @@ export class Play {
     }
     const elsewhere = position.legal.filter(([action]) => position.chances || !opened.board?.places[action]?.length);
     const onBoard = (this.onBoard = elsewhere.length < position.legal.length);
-    find(".others").replaceChildren(...elsewhere.map(([action, name]) => {
-      const button = element(`<button type="button">${safe(name)}</button>`);
-      button.disabled = waits;
-      button.addEventListener("click", () => this.#play({ action, name }));
-      return button;
-    }));
+    renew(find(".others"), elsewhere.map(([action, name]) => `<button type="button" data-key="${action}" ${waits ? "disabled" : ""}>${safe(name)}</button>`).join(""));
     const names = find(".human");
     const sides = opened.players === 1 ? [["both", "yourself"], ["1", "the engine plays"]] : [["both", "both sides"], ...players.map((name, k) => [k, name])];
     names.innerHTML = sides.map(([value, name]) => `<option value="${value}">${safe(name)}</option>`).join("");
@@ -202,11 +211,11 @@ export class Play {
     const { game } = this, line = game.line();
     const parts = line.slice(1).map((node, number) => {
       const one = game.nodes[node], others = game.nodes[one.parent].kids.filter((kid) => kid !== node);
-      const button = (kid, kind) => `<button type="button" class="${kind} ${kid === game.at ? "present" : ""}" ${kid === game.at ? `aria-current="step"` : ""} data-node="${kid}">${safe(game.nodes[kid].move)}</button>`;
+      const button = (kid, kind) => `<button type="button" class="${kind} ${kid === game.at ? "present" : ""}" ${kid === game.at ? `aria-current="step"` : ""} data-node="${kid}" data-key="${kid}">${safe(game.nodes[kid].move)}</button>`;
       const branch = others.length ? `<span class="branch" title="other moves that were tried">(${others.map((kid) => button(kid, "variation")).join("")})</span>` : "";
       return `<span class="move">${number % 2 ? "" : `<small>${number / 2 + 1}.</small>`}${button(node, "main")}${branch}</span>`;
     });
-    this.find(".history").innerHTML = parts.join(" ") || `<span class="hint">No moves yet.</span>`;
+    renew(this.find(".history"), parts.join(" ") || `<span class="hint">No moves yet.</span>`);
     const box = this.find(".history"), present = box.querySelector(".present");
     if (present) box.scrollTop = Math.max(0, present.offsetTop - box.offsetTop - box.clientHeight / 2);
   }
@@ -238,11 +247,11 @@ export class Play {
   }
 
   undo() {
-    const { game } = this;
-    // Back to a person's move, past those of the engine and of nature.
+    const { game } = this, { human, players } = this.choice, alone = players === 1 && human !== "both";
+    // Back to a person's move, past those of the engine and of nature; an engine that plays alone pauses.
     this.#leave(async () => {
-      do await game.goTo(game.nodes[game.at].parent); while (game.at && (game.position.chances || this.#isEngine(game.position.to_play)));
-      this.#answer();
+      do await game.goTo(game.nodes[game.at].parent); while (game.at && (game.position.chances || (!alone && this.#isEngine(game.position.to_play))));
+      if (!alone) this.#answer();
     });
   }
 
@@ -252,14 +261,12 @@ export class Play {
     const thinking = new AbortController();
     thinking.analyses = analyses;
     this.#thinking = thinking;
-    const { signal } = thinking;
+    const { signal } = thinking, asked = { ...this.game.fields, ...fields };
     try {
       for (;;) {
-        const { id } = await post("searches", { ...this.game.fields, ...fields }, signal);
-        thinking.id = id;
-        if (signal.aborted) return null;
+        if (!(await this.#start(asked, thinking))) return null;
         try {
-          return await watch(`searches/${id}/events`, (snapshot) => !signal.aborted && this.#take(snapshot), signal);
+          return await watch(`searches/${thinking.id}/events`, (snapshot) => !signal.aborted && this.#take(snapshot), signal);
         } catch (error) {
           if (error.status !== 404) throw error;
           say("The search was lost with the server; it starts again.");
@@ -267,6 +274,22 @@ export class Play {
       }
     } finally {
       if (this.#thinking === thinking) this.#thinking = null;
+    }
+  }
+
+  /** Starts a search, and returns whether it is still wanted. The engine's move waits for a place on a busy server. */
+  async #start(asked, thinking) {
+    for (;;) {
+      try {
+        thinking.id = (await post("searches", asked)).id;
+        if (thinking.signal.aborted) stopSearch(thinking.id);
+        return !thinking.signal.aborted;
+      } catch (error) {
+        if (error.status !== 429 || thinking.analyses) throw error;
+        say(error.message, { bad: true });
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        if (thinking.signal.aborted) return false;
+      }
     }
   }
 
@@ -329,7 +352,7 @@ export class Play {
     const thinking = this.#thinking;
     this.#thinking = null;
     if (!thinking) return;
-    if (thinking.id) post(`searches/${thinking.id}/stop`).catch(() => {});
+    if (thinking.id) stopSearch(thinking.id);
     thinking.abort();
     this.find(".think").textContent = "Analyse";
     if (this.#snapshot?.stopped === "running") {
@@ -378,11 +401,11 @@ export class Play {
 
   async #link() {
     const link = this.game.link();
-    history.replaceState(null, "", link.slice(location.origin.length));
     try {
       await navigator.clipboard.writeText(link);
       say("The link to this position is in the clipboard.");
     } catch {
+      history.replaceState(null, "", link.slice(location.origin.length));
       say("The link to this position is in the address bar.");
     }
   }

@@ -1,6 +1,6 @@
 // A search of the present position with its fields, for the views that look into one.
 
-import { post, watch } from "./api.js";
+import { post, stopSearch, watch } from "./api.js";
 import { element, safe, say, trying } from "./html.js";
 import { STARTS, progressOf } from "./moves.js";
 
@@ -24,6 +24,7 @@ export class Runner extends EventTarget {
         <button type="button" class="go primary">${safe(start)}</button>
       </div><p class="progress" role="status" aria-live="off"></p></div>`);
     this.element.querySelector(".go").addEventListener("click", () => (this.#thinking ? this.stop() : this.run()));
+    addEventListener("pagehide", () => this.stop());
   }
 
   get players() { return this.game.players; }
@@ -32,41 +33,47 @@ export class Runner extends EventTarget {
   /** Forgets the search, because the position has changed. */
   clear() {
     this.stop();
-    this.id = this.snapshot = null;
+    this.#thinking?.abort();
+    this.#thinking = this.id = this.snapshot = null;
     this.#say();
     this.dispatchEvent(new Event("snapshot"));
   }
 
   run() {
     return trying(async () => {
-      this.stop();
       const thinking = (this.#thinking = new AbortController());
+      const { signal } = thinking;
       this.snapshot = null;
       this.#say();
       try {
         const { id } = await post("searches", {
           ...this.game.fields, search: this.element.querySelector(".search").value, explain: this.explain,
           simulations: Math.round(+this.element.querySelector(".simulations").value),
-        }, thinking.signal);
-        this.id = id;
+        });
+        if (signal.aborted || thinking.stops) stopSearch(id);
+        if (signal.aborted) return;
+        this.id = thinking.id = id;
         await watch(`searches/${id}/events`, (snapshot) => {
-          if (thinking.signal.aborted) return;
           if (snapshot.error) { say(snapshot.error, { bad: true }); return; }
           this.snapshot = snapshot;
           this.#say();
           this.dispatchEvent(new Event("snapshot"));
-        }, thinking.signal);
+        }, signal);
       } finally {
-        if (this.#thinking === thinking) this.#thinking = null;
-        this.#say();
-        this.dispatchEvent(new Event("end"));
+        if (this.#thinking === thinking) {
+          this.#thinking = null;
+          this.#say();
+          this.dispatchEvent(new Event("end"));
+        }
       }
     });
   }
 
   /** Ends the search; what it has found stays. */
   stop() {
-    if (this.#thinking && this.id) post(`searches/${this.id}/stop`).catch(() => {});
+    if (!this.#thinking) return;
+    this.#thinking.stops = true;
+    if (this.#thinking.id) stopSearch(this.#thinking.id);
   }
 
   #say() {

@@ -9,6 +9,7 @@ const ROW = 27, DEPTH = 15;
 export class TreeView {
   #part = null; // what the server has sent, laid out by d3
   #top = []; // actions to the node on top
+  along = []; // their names
   #selected = null;
   #asking = false;
   #again = false;
@@ -54,7 +55,12 @@ export class TreeView {
     this.#crumbs();
   }
 
-  #name(action) { return this.game.opened.action_names[action] ?? String(action); }
+  #name(action, name) { return name ?? this.game.opened.action_names[action] ?? String(action); }
+  /** Names of the moves to a node. */
+  #line(node) {
+    const below = node.ancestors().reverse().slice(1).map((one) => this.#name(one.data.action, one.data.name));
+    return [...this.#top.map((action, number) => this.#name(action, this.along[number])), ...below];
+  }
   #path(node) { return [...this.#top, ...node.ancestors().reverse().slice(1).map((one) => one.data.action)]; }
 
   async #ask() {
@@ -71,13 +77,14 @@ export class TreeView {
 
   #lay(part, width) {
     const kept = this.#selected && this.#path(this.#selected).join();
-    const nodes = part.parent.map((_, place) => ({ action: part.action[place], visits: part.visits[place], value: part.value[place], flags: part.flags[place], children: [] }));
+    const nodes = part.parent.map((_, place) => ({ action: part.action[place], name: part.names?.[1][place], visits: part.visits[place], value: part.value[place], flags: part.flags[place], children: [] }));
     part.parent.forEach((parent, place) => parent >= 0 && nodes[parent].children.push(nodes[place]));
     const root = d3.hierarchy(nodes[0]);
     // A node's own share are the visits that none of the boxes below it shows.
     root.sum((node) => Math.max(0, node.visits - node.children.reduce((sum, child) => sum + child.visits, 0)));
     this.#part = d3.partition().size([width, (root.height + 1) * ROW])(root);
     this.total = part.nodes;
+    this.along = part.names?.[0] ?? [];
     this.bounds = part.bounds;
     // Bounds of points may be far beyond all boxes, whose colours then have a scale of their own.
     const values = part.value.filter((_, place) => part.visits[place] > part.visits[0] / 200);
@@ -105,10 +112,10 @@ export class TreeView {
       return;
     }
     for (const node of root.descendants()) {
-      const { x0, x1, y0, y1 } = node, { flags, value, action } = node.data;
+      const { x0, x1, y0, y1 } = node, { flags, value, action, name } = node.data;
       context.fillStyle = valueColour(Math.round(onScale(value, this.range) * 20) / 20);
       context.fillRect(x0, y0, Math.max(0.7, x1 - x0 - (x1 - x0 > 4 ? 1 : 0.3)), y1 - y0 - 1);
-      const label = node.parent ? this.#name(action) + (flags & 4 ? " ✓" : "") : this.#top.length ? this.#name(this.#top.at(-1)) : "start";
+      const label = node.parent ? this.#name(action, name) + (flags & 4 ? " ✓" : "") : this.#line(node).at(-1) ?? "start";
       if (x1 - x0 > context.measureText(label).width + 8) {
         context.fillStyle = "#101418";
         context.textAlign = "center";
@@ -133,7 +140,7 @@ export class TreeView {
     if (!this.#part) { what.textContent = ""; return; }
     const shown = `${count(this.#part.descendants().length)} of ${count(this.total)} nodes are wide enough to be seen`;
     if (!node) { what.textContent = `${shown}. Choose a box.`; return; }
-    const line = this.#path(node).map((action) => this.#name(action)).join(" ") || "the start";
+    const line = this.#line(node).join(" ") || "the start";
     what.textContent = `${line}: ${count(node.data.visits)} visits, value ${signed(inUnits(node.data.value, this.bounds))} for ${this.game.players[0]}. ${shown}.`;
   }
 
@@ -169,6 +176,7 @@ export class TreeView {
 
   #enlarge(node) {
     if (!node?.parent) return;
+    this.along = this.#line(node);
     this.#top = this.#path(node);
     this.#selected = null;
     this.#crumbs();
@@ -185,7 +193,7 @@ export class TreeView {
 
   #crumbs() {
     this.find(".crumbs").innerHTML = this.#top.length
-      ? ["start", ...this.#top.map((action) => this.#name(action))].map((name, length) => `<button type="button" data-length="${length}" ${length === this.#top.length ? `aria-current="true"` : ""}>${safe(name)}</button>`).join("")
+      ? ["start", ...this.#top.map((action, number) => this.#name(action, this.along[number]))].map((name, length) => `<button type="button" data-length="${length}" ${length === this.#top.length ? `aria-current="true"` : ""}>${safe(name)}</button>`).join("")
       : `<span class="hint">A double click, or Enter, enlarges a box.</span>`;
   }
 
