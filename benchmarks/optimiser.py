@@ -54,7 +54,9 @@ def run(kind: str, sampler: optuna.samplers.BaseSampler, seed: int, trials: int,
 
 def recommended(problem: hub.WinRate, study: optuna.Study) -> float:
     entries = observations(problem.search_space, study.get_trials(deepcopy=False))
-    return problem.win_rate(values_at(problem.search_space, best_of(surrogate_of(entries, KNOTS)).point))
+    return problem.win_rate(
+        values_at(problem.search_space, best_of(surrogate_of(entries, KNOTS), problem.search_space).point)
+    )
 
 
 def run_extended(kind: str, seed: int, budget: int, games: int) -> float:

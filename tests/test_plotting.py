@@ -16,6 +16,9 @@ def test_a_figure_without_matplotlib_is_refused_in_a_sentence(monkeypatch):
 
 def test_a_picture_that_fails_leaves_the_old_one(tmp_path):
     class Broken:
+        def findobj(self, match):
+            return []
+
         def savefig(self, part, **_):
             part.write_bytes(b"half")
             raise OSError("no room")
@@ -28,3 +31,14 @@ def test_a_picture_that_fails_leaves_the_old_one(tmp_path):
         save(Broken(), file)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["curve.png"]
+
+
+def test_texts_with_dollar_signs_are_no_formulas(tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = new_figure("a report")
+    axes = figure.add_subplot()
+    axes.plot([1, 1e6], label="d$x_$^/p.py:mine")
+    axes.set_yscale("log")
+    axes.legend()
+    save(figure, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 1000

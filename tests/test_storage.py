@@ -35,6 +35,14 @@ def test_what_was_saved_comes_back(tmp_path):
     assert os.listdir(tmp_path) == ["a.engram"]
 
 
+def test_equal_contents_are_equal_bytes(tmp_path):
+    contents = set()
+    for _ in range(20):
+        durable.save(tmp_path / "a", "thing", {"naïve": ["ü", 1]}, some_arrays())
+        contents.add((tmp_path / "a").read_bytes())
+    assert len(contents) == 1
+
+
 def test_arrays_can_be_written_to_afterwards(tmp_path):
     durable.save(tmp_path / "a", "thing", {}, some_arrays())
     _, arrays = durable.load(tmp_path / "a", "thing")

@@ -27,5 +27,8 @@ def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
     Raises:
       InvalidFile: the file cannot be written.
     """
+    for text in figure.findobj(lambda part: hasattr(part, "set_parse_math")):
+        if "\\mathdefault" not in text.get_text():  # a player's text is no formula; a number of an axis may be one
+            text.set_parse_math(False)
     with writing(file) as part:
         figure.savefig(part, dpi=dpi, format="png")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-# Of Unicode's marks, those that end a line or turn the direction of writing.
-_MARKS = (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+# Of Unicode's marks, those that end a line, turn the direction of writing, or are halves of one.
+_TURNING = (0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_MARKS = (*range(32), *range(127, 160), *_TURNING, *range(0xD800, 0xE000))
 _ON_ONE_LINE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _MARKS}
 _ON_ONE_LINE |= {ord("\t"): "\\t", ord("\n"): "\\n"}
 _PRINTABLE = {code: text for code, text in _ON_ONE_LINE.items() if chr(code) not in "\t\n"}

@@ -157,6 +157,17 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
     metadata = {"engram": manifest, "sha256": _digest(manifest, stored)}
     with writing(path) as part:
         save_file(stored, part, metadata)
+        _sort_header(part)
+
+
+def _sort_header(path: Path) -> None:
+    """Sorts the header of a file, whose entries safetensors writes in random order: a digest tells contents apart."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        file.seek(8)
+        file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
 
 
 def check_place(path: str | Path) -> None:

@@ -204,12 +204,13 @@ def test_results_rate_all_players_that_met(tmp_path):
     result = league("tic_tac_toe", ["random", "uct", "minimax(depth=2)"], games=6, **settings)
     match("tic_tac_toe", "uct", "random", games=4, **settings)  # of fewer games
     match("tic_tac_toe", "uct", "random", games=4, **{**settings, "simulations": 10})  # of two players alone
+    match("tic_tac_toe", "alpha_beta", "alpha_beta", games=4, **settings)  # met nobody else
     words = ["results", "--ratings", "-d", str(database)]
     (shown,) = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert (shown["game"], shown["budget"], shown["games"]) == ("tic_tac_toe", "20 simulations", 18)
     assert shown["players"] == json.loads(json.dumps(result.rows())) and shown["scores"] == result.scores()
     assert "20 simulations a move" in CliRunner().invoke(app, words).stdout
-    alone = CliRunner().invoke(app, ["results", "4", "5", "--ratings", "-d", str(database)])
+    alone = CliRunner().invoke(app, ["results", "4", "5", "6", "--ratings", "-d", str(database)])
     assert alone.exit_code == 0 and "no three players of this database have met" in alone.output
 
 

@@ -909,3 +909,17 @@ def test_a_match_that_resigns_is_another_match_and_is_refused_out_of_range():
     for wrong in (0.0, -0.5, 1.5, math.nan, "0.9", True):
         with pytest.raises(InvalidParameter, match="resign must be above 0 and at most 1"):
             key(wrong)
+
+
+def test_a_reason_of_any_characters_is_recorded(tmp_path):
+    file = tmp_path / "odd.py"
+    file.write_text(
+        "from engram.player import Forfeit\n\n\n"
+        "class Odd:\n    def choose(self, state, limit, seed):\n        raise Forfeit('a \\x00 and \\udcff')\n\n\n"
+        "def mine():\n    return Odd()\n"
+    )
+    database = tmp_path / "m.sqlite"
+    match("tic_tac_toe", f"{file}:mine", "random", games=2, workers=1, database=database)
+    with Results(database) as results:
+        reasons = [record.reason for record in results.games(1)]
+    assert reasons == [r"A: a \x00 and \udcff"] * 2

@@ -131,6 +131,17 @@ def test_equal_pairs_are_worth_less_than_independent_games():
     assert same.score_high - same.score_low > 5 * (split.score_high - split.score_low)
 
 
+@pytest.mark.parametrize(("chance_a", "chance_b"), [(0.95, 0.0), (0.99, 0.0), (0.05, 0.0), (0.5, 0.5), (0.9, 0.6)])
+@pytest.mark.parametrize("count", [6, 20])
+def test_intervals_of_means_hold_rare_returns(chance_a, chance_b, count):
+    """Returns of 0 and 1, of which all pairs may show the same: simulated coverage."""
+    rng = np.random.default_rng(8)
+    pairs = rng.random((2000, count, 2)) < (chance_a, chance_b)
+    figures = [means(sample, np.arange(count)) for sample in pairs.astype(float)]
+    inside = np.mean([one.low <= chance_a - chance_b <= one.high for one in figures])
+    assert inside > 0.9
+
+
 def test_means_are_those_of_pairs():
     """By hand: differences 2, 4, 0 of three pairs have mean 2, deviation 2 and t = 4.3027 with 2 degrees."""
     pairs = [[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [9.0, math.nan]]
@@ -143,9 +154,10 @@ def test_means_are_those_of_pairs():
     again = means(pairs[:3] * 5, np.tile(np.arange(3), 5))
     assert (again.low, again.high) == pytest.approx((figures.low, figures.high))
     equal = [[2.0, 1.0]] * 6
-    assert math.isinf(means(equal[:5], np.arange(5)).high)  # no spread is known, and all five by chance are 1 in 16
-    assert (means(equal, np.arange(6)).low, means(equal, np.arange(6)).high) == (1.0, 1.0)
+    chance = 1.0 - 0.025 ** (1 / 6)  # of another difference, -1 at the least
+    assert (means(equal, np.arange(6)).low, means(equal, np.arange(6)).high) == pytest.approx((1.0 - 2.0 * chance, 1.0))
     assert means(equal, np.arange(6)).decided and not means(equal[:5], np.arange(5)).decided
+    assert math.isinf(means([[0.0, 0.0]] * 20, np.arange(20)).high)  # nothing shows how far returns may lie apart
     worse = means([[1.0, 3.0], [0.0, 4.0], [1.0, 3.5], [0.0, 3.0]], np.arange(4))
     assert worse.high < 0.0 and worse.decided
     assert not Means(1.0, 0.0, 1.0, 0.0, 2.0).decided and not Means(0.0, 1.0, -1.0, -2.0, 0.0).decided

@@ -112,7 +112,7 @@ def test_match_results_and_resuming(tmp_path):
     other = engram_json("match", "-g", "tic_tac_toe", "--a", "random", "--b", "random", "-d", database, "--games", "20")
     compared = engram_json("results", "1", "2", "-d", database)
     assert compared[1]["score_difference"] == pytest.approx(other["score"] - more["score"])
-    assert compared[1]["score_difference_high"] < 0
+    assert -1.0 <= compared[1]["score_difference_low"] < compared[1]["score_difference_high"] < 0
     assert "uct" in engram("results", "1", "2", "-d", database).stdout
 
 

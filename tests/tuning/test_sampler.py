@@ -8,18 +8,23 @@ import numpy as np
 import pytest
 
 optuna = pytest.importorskip("optuna")
+from optuna.distributions import IntDistribution  # noqa: E402
+
 pytest.importorskip("botorch")
 
 from engram.tuning.charts import paper_profiles  # noqa: E402
 from engram.tuning.findings import importance, profile  # noqa: E402
 from engram.tuning.sampler import (  # noqa: E402
+    Knots,
     NoisySampler,
+    Observation,
     Surrogate,
     best_of,
     gain_per_game,
     observations,
     observe,
     surrogate_of,
+    unit_of,
     values_at,
 )
 from engram.tuning.space import space  # noqa: E402
@@ -76,7 +81,7 @@ def test_trials_of_every_state_count_as_what_they_are():
         (0.6, 0.001, 400),
     ]
     assert seen[1].point == pytest.approx((0.3, 0.2))
-    best = best_of(surrogate_of(seen))
+    best = best_of(surrogate_of(seen), RANGES)
     assert np.abs(np.array(best.point) - seen[2].point).max() < 0.2
     assert best.mean > 0.5 and best.deviation < 0.06
 
@@ -96,7 +101,7 @@ def test_a_known_optimum_is_found_with_few_noisy_trials(acquisition):
         observe(trial, score, 0.25 / 400, 400)
         study.tell(trial, score)
     seen = observations(RANGES, study.get_trials())
-    best = best_of(surrogate_of(seen))
+    best = best_of(surrogate_of(seen), RANGES)
     assert truth(values_at(RANGES, best.point)) > 0.58
 
 
@@ -174,3 +179,58 @@ def test_more_processes_than_first_points_look_around_too():
     study = optuna.create_study(direction="maximize", sampler=sampler)
     begun = [study.ask(RANGES).params for _ in range(7)]
     assert len({tuple(one.values()) for one in begun}) == 7
+
+
+WHOLE = {"expand_after": IntDistribution(1, 5)}
+
+
+def test_whole_numbers_are_valued_where_they_are():
+    """Between two high neighbours the posterior has a summit that no whole number reaches."""
+    places = [unit_of(WHOLE["expand_after"], value) for value in range(1, 6)]
+    scores = [0.45, 0.6, 0.6, 0.45, 0.4]
+    seen = [
+        Observation(n, (place,), score, 1e-4, 2000) for n, (place, score) in enumerate(zip(places, scores, strict=True))
+    ]
+    surrogate = surrogate_of(seen)
+    best = best_of(surrogate, WHOLE)
+    assert best.point[0] in (places[1], places[2])
+    assert best.mean == pytest.approx(float(surrogate.mean(np.array([best.point]))[0]))
+    assert best.mean < float(surrogate.mean(surrogate.summit()[None])[0])
+
+
+def test_the_unit_of_the_score_changes_nothing():
+    def chosen(scale):
+        sampler = NoisySampler(RANGES, trial_games=80, slice_games=40, seed=1)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        generator, points = np.random.default_rng(5), []
+        for _ in range(9):
+            trial = study.ask(RANGES)
+            score = generator.normal(1.0 - abs(trial.params["exploration"] - 0.7), 0.1)
+            observe(trial, scale * score, scale**2 * 0.01, 40)
+            points.append((*trial.params.values(), sampler.pays(study, trial)))
+            study.tell(trial, scale * score)
+        best = best_of(surrogate_of(observations(RANGES, study.get_trials())), RANGES)
+        return np.array(points, float), best.deviation / scale
+
+    (points, deviation), (again, again_deviation) = chosen(1.0), chosen(1000.0)
+    np.testing.assert_allclose(again, points, atol=1e-3)
+    assert again_deviation == pytest.approx(deviation, rel=1e-2)
+
+
+@pytest.mark.parametrize("numbers", [(float("nan"), 0.1, 4), (0.5, -0.1, 4), (0.5, float("inf"), 4), (0.5, 0.1, -1)])
+def test_an_impossible_observation_is_refused_at_once(numbers):
+    study = optuna.create_study(direction="maximize")
+    trial = study.ask(RANGES)
+    with pytest.raises(ValueError, match="impossible"):
+        observe(trial, *numbers)
+    observe(trial, np.float32(0.5), np.float64(0.1), np.int64(4))
+    assert study.trials[0].user_attrs == {"engram:score": 0.5, "engram:variance": 0.1, "engram:games": 4}
+    assert type(study.trials[0].user_attrs["engram:games"]) is int
+
+
+@pytest.mark.parametrize(
+    "options", [{"trial_games": 0}, {"slice_games": 0}, {"num_initial": 0}, {"knots": Knots(3, -1.0, 1.0)}]
+)
+def test_numbers_of_the_sampler_are_checked(options):
+    with pytest.raises(ValueError, match=r"must be 1 or more|do not fit"):
+        NoisySampler(RANGES, **options)

@@ -24,15 +24,18 @@ pytest.importorskip("optuna")
 pytest.importorskip("botorch")
 
 import optuna
+import sqlalchemy
 from sqlalchemy.exc import OperationalError
 
+from engram.arena.database import Database
+from engram.arena.match import match
 from engram.arena.results import Results
 from engram.cli.app import app
 from engram.errors import DatabaseError
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
-from engram.tuning.study import CLAIM, RECOMMENDED, Study
+from engram.tuning.study import CLAIM, RECOMMENDED, Study, recorded_study
 from tests.progress import num_recorded
 
 WHERE = space("uct", tune=["exploration=0.2:3:log"])
@@ -404,3 +407,11 @@ def test_a_damaged_study_is_one_sentence(damage, whole_study, tmp_path, monkeypa
         database.execute(damage)
     with pytest.raises(DatabaseError, match=r"the study cannot be (kept in|read from) .*s\.sqlite"):
         study(tmp_path / "s.sqlite")
+
+
+def test_a_database_without_studies_is_only_read(tmp_path):
+    match("tic_tac_toe", "random", "random", games=2, workers=1, database=tmp_path / "m.sqlite")
+    with pytest.raises(DatabaseError, match="holds no study"):
+        recorded_study(str(tmp_path / "m.sqlite"), "x")
+    with Database(tmp_path / "m.sqlite", must_exist=True) as kept:
+        assert "studies" not in sqlalchemy.inspect(kept.engine).get_table_names()

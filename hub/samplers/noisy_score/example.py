@@ -34,7 +34,8 @@ def main() -> None:
             if not sampler.pays(study, trial):
                 break
         study.tell(trial, wins / games)
-    best = hub.best_of(hub.surrogate_of(hub.observations(problem.search_space, study.trials)))
+    space = problem.search_space
+    best = hub.best_of(hub.surrogate_of(hub.observations(space, study.trials)), space)
     true = problem.win_rate(hub.values_at(problem.search_space, best.point))
     print(f"{len(study.trials)} trials, {spent} games")
     print(f"recommended {best.mean:.1%} ± {best.deviation:.1%}, truly {true:.1%}")

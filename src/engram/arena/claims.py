@@ -94,17 +94,23 @@ class Claims:
                 self._changed.notify_all()
         self._check()
 
-    @interrupts_later()
     def read(self) -> bool:
-        """Counts the games that any process has recorded since, own ones included; returns whether there are any."""
-        with self._changed:
-            self._urgent = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._error or not (self._waiting or self._writing))
-            self._urgent = False
-        self._check()
-        with self._results.reading() as connection:
-            return self._read(connection)
+        """Counts the games that any process has recorded since, own ones included; returns whether there are any.
+
+        Ctrl-C ends the wait for a database that does not answer.
+        """
+        with interrupts_later() as interrupt:
+            with self._changed:
+                self._urgent = True
+                self._changed.notify_all()
+                while not interrupt.is_set() and not self._error and (self._waiting or self._writing):
+                    self._changed.wait(1.0)
+                self._urgent = False
+            self._check()
+            if interrupt.is_set():
+                return False
+            with self._results.reading() as connection:
+                return self._read(connection)
 
     def _read(self, connection: Connection) -> bool:
         again, self._again = self._again, []

@@ -86,9 +86,12 @@ class Database:
             options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
             if file is None:
                 options["poolclass"] = StaticPool  # each connection would have an empty database of its own
-        elif "options" not in url.query:
-            # A machine that loses its network in the middle of a transaction must not hold others up for hours.
-            options["connect_args"] = {"options": f"-c idle_in_transaction_session_timeout={_BUSY_S:.0f}s"}
+        else:
+            # A server may close connections that rest between two games.
+            options = {"pool_pre_ping": True, "connect_args": {"client_encoding": "utf8"}}
+            if "options" not in url.query:
+                # A machine that loses its network in the middle of a transaction must not hold others up for hours.
+                options["connect_args"]["options"] = f"-c idle_in_transaction_session_timeout={_BUSY_S:.0f}s"
         self._lock = threading.RLock()
         with self._errors("opened"):
             self._engine = sql.create_engine(url, **options)
@@ -210,7 +213,9 @@ def url_of(where: str) -> URL:
         url = make_url(where)
         kind = url.get_backend_name()
         if kind not in _NOW:
-            raise DatabaseError(f"results are kept in SQLite or PostgreSQL, not in {kind}")
+            raise DatabaseError(
+                f"results are kept in SQLite or PostgreSQL (postgresql+psycopg://user@host/name), not in {kind}"
+            )
         if kind == "sqlite" and (url.get_driver_name() != "pysqlite" or url.query):
             raise DatabaseError(f"an SQLite database is named by its file, or by sqlite:///FILE, not by {shown(where)}")
         if "@" in (url.host or ""):
@@ -256,12 +261,15 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ("readonly database", "it is read-only"),
     ("database is locked", f"another program has locked it for more than {_BUSY_S:.0f} seconds"),
     ("no such table", "it holds no matches"),
+    ('relation "match" does not exist', "it holds no matches"),
+    ("integer out of range", "it holds no match of so high a number"),
     ("no such column", "it was made by another version of engram; choose another file"),
     ("has no column", "it was made by another version of engram; choose another file"),
 )
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    diagnosis = getattr(getattr(error, "diag", None), "message_primary", None)  # PostgreSQL's, without the statement
+    text = " ".join((diagnosis or str(error)).split())
     reasons = (reason for part, reason in _REASONS if part in text.lower())
     return next(reasons, shown(text[:300]) or type(error).__name__)

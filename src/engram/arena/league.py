@@ -205,11 +205,12 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
             groups[setup.game, openings + setup.limits["A"].text].append(match)
     leagues = []
     for (game, budget), group in groups.items():
-        players = tuple(sorted({text for match in group for text in (match.configuration.a, match.configuration.b)}))
+        pairings = [{match.configuration.a, match.configuration.b} for match in group]
+        players = tuple(sorted(set().union(*(pairing for pairing in pairings if len(pairing) == 2))))
         meetings: dict[tuple[int, int], Any] = {}
         for match in sorted(group, key=lambda match: match.games):
-            a, b = (players.index(text) for text in (match.configuration.a, match.configuration.b))
-            if a != b:
+            if match.configuration.a != match.configuration.b:
+                a, b = (players.index(text) for text in (match.configuration.a, match.configuration.b))
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:
             leagues.append((budget, LeagueResult(game, players, meetings, rate(len(players), meetings), True)))

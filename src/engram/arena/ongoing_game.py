@@ -10,6 +10,7 @@ from engram.arena.game_record import SPENT, GameRecord, Verdict
 from engram.drivers.result import Choice
 from engram.errors import EngramError
 from engram.games.game import NATURE, Game, State
+from engram.printable import on_one_line
 from engram.rng import derive_seed
 
 Opening = tuple[tuple[int, ...], State]
@@ -131,6 +132,6 @@ class OngoingGame:
 
 
 def sentence(error: BaseException) -> str:
-    """An error in one line."""
-    text = " ".join(str(error).split())
+    """An error in one line, of characters that every database takes."""
+    text = on_one_line(" ".join(str(error).split()))
     return text if isinstance(error, EngramError) and text else f"{type(error).__name__}: {text}"

@@ -28,9 +28,6 @@ from engram.errors import InvalidParameter, InvalidSpecification
 from engram.intervals import NORMAL_95
 from engram.specification import parse
 
-SIGNS = 6
-"""The fewest pairs, all of one sign, that exclude chance: without a difference, fewer than one match in 20 has them."""
-
 
 @dataclass(frozen=True)
 class Standing:
@@ -112,8 +109,9 @@ class Means:
 
     Attributes:
       a, b: mean returns over all pairs, in the game's units.
-      difference: A's less B's. low, high: its 95 % interval by pairs that differ (Student's t). It is infinite below
-        two, and below `SIGNS` if all have the same difference, whose spread then is unknown.
+      difference: A's less B's. low, high: its 95 % interval by n pairs that differ (Student's t). If all have the same
+        difference, their spread is unknown: other ones, up to the range of the outcomes, then have a chance of at most
+        1 - 0.025^(1/n), and six pairs of one sign decide. Infinite below two, and where all outcomes are equal.
     """
 
     a: float
@@ -153,7 +151,12 @@ def means(pairs: Any, alike: Any) -> Means | None:
     unit = np.unique(np.asarray(alike)[mask], return_inverse=True)[1]
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
     count, difference, half = len(sizes), a - b, math.inf
-    if count >= SIGNS or (count > 1 and np.ptp(sums / sizes) > 0.0):
+    widest = float(np.ptp(outcomes))
+    if count > 1 and widest > 0.0 and np.ptp(sums / sizes) == 0.0:
+        chance = 1.0 - 0.025 ** (1.0 / count)
+        low, high = difference - chance * (widest + difference), difference + chance * (widest - difference)
+        return Means(a, b, difference, low, high)
+    if count > 1 and widest > 0.0:
         from scipy.special import stdtrit  # late: SciPy takes longer to load than a short match
 
         spread = math.sqrt(float(((sums - sizes * sums.sum() / sizes.sum()) ** 2).sum()) * count / (count - 1))

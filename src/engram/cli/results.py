@@ -149,10 +149,15 @@ def _readable(recorded: Results, numbers: list[int]) -> list[MatchResult]:
 
 
 def _difference(result: MatchResult, base: MatchResult) -> dict[str, float]:
-    """Score of A less that of another match, with its 95 % interval; the matches are independent."""
+    """Score of A less that of another match, with its 95 % interval; the matches are independent.
+
+    Source: Newcombe, "Interval estimation for the difference between independent proportions", 1998, method 10: each
+    end from the sides of the two intervals that face it, so that none lies beyond ±1.
+    """
     shift = result.score - base.score
-    half = math.hypot(*((row.score_high - row.score_low) / 2 for row in (result, base)))
-    return {"score_difference": shift, "score_difference_low": shift - half, "score_difference_high": shift + half}
+    below = math.hypot(result.score - result.score_low, base.score_high - base.score)
+    above = math.hypot(result.score_high - result.score, base.score - base.score_low)
+    return {"score_difference": shift, "score_difference_low": shift - below, "score_difference_high": shift + above}
 
 
 def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: float = math.nan) -> dict[str, object]:

@@ -114,5 +114,7 @@ class TrainingResults(Results):
         columns = _POINTS.c
         query = sql.select(*_POINT).where(columns.training == training)
         with self.reading() as connection:
-            rows = connection.execute(query.order_by(columns.episode, columns.seed, columns.opponent))
-            return [Point(*row) for row in rows]
+            points = [Point(*row) for row in connection.execute(query)]
+        return sorted(
+            points, key=lambda point: (point.episode, point.seed, point.opponent)
+        )  # databases order texts apart

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from optuna.distributions import IntDistribution
 from scipy.stats import qmc
 
 from engram.search.schedules import ExpIntegral
-from engram.tuning.sampler import Best, Observation, Surrogate, best_of, surrogate_of, value_at
+from engram.tuning.sampler import Best, Observation, Surrogate, best_of, surrogate_of, unit_of, value_at
 from engram.tuning.space import Space, is_knot
 
 _DRAWS = 200
 _SCATTER = 9  # 2⁹ points of the cube, besides the points of trials
 _STEPS = 24
+_POINTS = 61  # of a slice
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,20 @@ class Findings:
     trials: Sequence[Observation]
 
 
+def recommended(space: Space, surrogate: Surrogate) -> Best:
+    """The recommended point of a study."""
+    # The model has no bounds, but no score in [0, 1] deviates by more than a half.
+    best = best_of(surrogate, space.ranges)
+    return replace(best, deviation=min(best.deviation, 0.5))
+
+
 def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Best | None = None) -> Findings:
     """The findings from the observations of a study, at least one; `best` defaults to the posterior's maximum.
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
     surrogate = surrogate_of(seen, space.knots, seed)
-    best = best or best_of(surrogate)
+    best = best or recommended(space, surrogate)
     points = np.array([entry.point for entry in seen])
     means, covariance = surrogate.joint(points)
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
@@ -113,16 +122,20 @@ def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tupl
     spent = np.cumsum([entry.games for entry in seen])
     rows = []
     for count in sorted({round(part) for part in np.linspace(min(2, len(seen)), len(seen), _STEPS)}):
-        best = best_of(surrogate_of(seen[:count], space.knots, seed))
+        best = recommended(space, surrogate_of(seen[:count], space.knots, seed))
         rows.append((int(spent[count - 1]), best.mean, best.deviation))
     return rows
 
 
 def _slice(space: Space, surrogate: Surrogate, best: Best, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     place = space.names.index(name)
-    units = np.linspace(0.0, 1.0, 61)
+    range_ = space.ranges[name]
+    is_short = isinstance(range_, IntDistribution) and range_.high - range_.low < _POINTS
+    units = np.linspace(0.0, 1.0, _POINTS)
+    if is_short:
+        units = np.array([unit_of(range_, value) for value in range(int(range_.low), int(range_.high) + 1)])
     points = np.tile(best.point, (len(units), 1))
     points[:, place] = units
     mean, covariance = surrogate.joint(points)
-    values = np.array([value_at(space.ranges[name], unit) for unit in units.tolist()])
+    values = np.array([value_at(range_, unit) for unit in units.tolist()])
     return values, mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0))

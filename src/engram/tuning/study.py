@@ -21,14 +21,16 @@ from typing import Any
 import optuna
 from optuna.distributions import IntDistribution
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from engram.arena.claims import has_ended, machine
-from engram.arena.database import shown, url_of
+from engram.arena.database import Database, shown, url_of
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.fleet import Link, release_workers
 from engram.tuning import sampler
+from engram.tuning.findings import recommended
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
 from engram.tuning.sampler import GAMES, Best, NoisySampler, Observation, observe
 from engram.tuning.space import Space, Tunable
@@ -181,7 +183,7 @@ class Study:
         seen = self.observations()
         if not seen:
             raise InvalidParameter("this study has played no games yet")
-        return sampler.best_of(sampler.surrogate_of(seen, self.space.knots, self.objective.seed))
+        return recommended(self.space, sampler.surrogate_of(seen, self.space.knots, self.objective.seed))
 
     def standing(self, best: Best | None = None) -> StudyProgress:
         """The study so far; with `best` in place of the posterior's present best."""
@@ -293,6 +295,9 @@ def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], 
       DatabaseError: the database holds no such study, or it cannot be read.
     """
     try:
+        with Database(database, must_exist=True) as kept:
+            if not inspect(kept.engine).has_table("studies"):  # Optuna would make its tables
+                raise KeyError(name)
         study = optuna.load_study(study_name=name, storage=_storage(database))
         identity = study.user_attrs[IDENTITY]
         space = Space(identity["search"], tuple(Tunable(**fields) for fields in identity["tunables"]))
@@ -326,7 +331,8 @@ def _abandoned(claim: dict[str, Any]) -> bool:
 def _storage(database: str) -> optuna.storages.BaseStorage:
     """Optuna's storage in the same database as the games."""
     url = url_of(database)
-    options = {"connect_args": {"timeout": 30.0}} if url.get_backend_name() == "sqlite" else {}
+    is_sqlite = url.get_backend_name() == "sqlite"
+    options = {"connect_args": {"timeout": 30.0}} if is_sqlite else {"pool_pre_ping": True}
     return optuna.storages.RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
 
 

@@ -7,6 +7,7 @@ of 400 a better one, and all of them count. A game may be any sample of the scor
 
 from __future__ import annotations
 
+import itertools
 import math
 import zlib
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,8 @@ from .surrogate import Knots, Surrogate
 
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
 ACQUISITIONS = ("gain", "ei", "ucb")
-_GAME_VARIANCE = 0.25  # of a game between equal players; used only to compare the values of games
+_EVEN_VARIANCE = 0.25  # of a game between equal players
+_MOST_SIDES = 6  # whole numbers on both sides of a point, for at most 64 points
 _SCATTER = 6  # 2⁶ points all over the cube, and as many around the maximum
 _NEAR = 0.1  # deviation around it, in the unit cube
 _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
@@ -50,9 +52,13 @@ def unit_of(range_: FloatDistribution | IntDistribution, value: float) -> float:
 
 def value_at(range_: FloatDistribution | IntDistribution, unit: float) -> float:
     """The value at a place of a range; places outside [0, 1] give its ends."""
-    unit, low, high = min(max(unit, 0.0), 1.0), range_.low, range_.high
-    value = min(max(low * (high / low) ** unit if range_.log else low + unit * (high - low), low), high)
+    value = _real_at(range_, unit)
     return round(value) if isinstance(range_, IntDistribution) else value
+
+
+def _real_at(range_: FloatDistribution | IntDistribution, unit: float) -> float:
+    unit, low, high = min(max(unit, 0.0), 1.0), range_.low, range_.high
+    return min(max(low * (high / low) ** unit if range_.log else low + unit * (high - low), low), high)
 
 
 def units(space: SearchSpace, values: Mapping[str, float]) -> list[float]:
@@ -65,15 +71,42 @@ def values_at(space: SearchSpace, point: Sequence[float]) -> dict[str, float]:
     return {name: value_at(range_, float(unit)) for (name, range_), unit in zip(space.items(), point, strict=True)}
 
 
+def places_of(space: SearchSpace, points: np.ndarray) -> np.ndarray:
+    """The points (n, d) of the unit cube moved to the places of their values: whole numbers have no others."""
+    moved = np.array(points, np.float64)
+    for place, range_ in enumerate(space.values()):
+        if isinstance(range_, IntDistribution):
+            moved[:, place] = [unit_of(range_, value_at(range_, unit)) for unit in moved[:, place].tolist()]
+    return moved
+
+
+def _around(space: SearchSpace, point: np.ndarray) -> np.ndarray:
+    """Points (m, d) of whole numbers on either side of a point, in up to six of its dimensions, and next to it else."""
+    choices: list[list[float]] = []
+    left = _MOST_SIDES
+    for range_, unit in zip(space.values(), point, strict=True):
+        if not isinstance(range_, IntDistribution):
+            choices.append([float(unit)])
+            continue
+        real, left = _real_at(range_, float(unit)), left - 1
+        whole = {math.floor(real), math.ceil(real)} if left >= 0 else {round(real)}
+        choices.append([unit_of(range_, value) for value in sorted(whole)])
+    return np.array(list(itertools.product(*choices)))
+
+
 def observe(trial: Trial, score: float, variance: float, games: int) -> None:
     """Records the observation of a trial so far; later calls replace earlier ones, so nothing counts twice.
 
     Args:
-      score: to maximise. variance: of the score, ≥ 0. games: number of games behind it.
+      score: to maximise, in any unit. variance: of the score, ≥ 0. games: number of games behind it, ≥ 0.
+
+    Raises:
+      ValueError: a number out of range.
     """
-    trial.set_user_attr(VARIANCE, variance)
-    trial.set_user_attr(GAMES, games)
-    trial.set_user_attr(SCORE, score)
+    entry = Observation(trial.number, (), float(score), float(variance), int(games))
+    trial.set_user_attr(VARIANCE, entry.variance)
+    trial.set_user_attr(GAMES, entry.games)
+    trial.set_user_attr(SCORE, entry.score)
 
 
 @dataclass(frozen=True)
@@ -121,16 +154,27 @@ class Best:
     deviation: float
 
 
-def best_of(surrogate: Surrogate) -> Best:
-    """The recommended point. It may be untried, since fresh games confirm or refute it."""
-    summit = surrogate.summit()
-    mean, covariance = surrogate.joint(summit[None])
-    # No score in [0, 1] deviates by more than a half, but the model has no bounds, and exceeds this after one trial.
-    deviation = min(math.sqrt(max(float(covariance[0, 0]), 0.0)), 0.5)
-    return Best(tuple(map(float, summit)), float(mean[0]), deviation)
+def best_of(surrogate: Surrogate, space: SearchSpace) -> Best:
+    """The recommended point, of whole numbers where the space has them.
+
+    It may be untried, since fresh games confirm or refute it.
+    """
+    points = _around(space, surrogate.summit())
+    mean, covariance = surrogate.joint(points)
+    best = int(np.argmax(mean))
+    deviation = math.sqrt(max(float(covariance[best, best]), 0.0))
+    return Best(tuple(map(float, points[best])), float(mean[best]), deviation)
 
 
-def gain_per_game(mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequence[int]) -> float:
+def _game_variance(seen: Sequence[Observation]) -> float:
+    """Variance of a game, the median over observations; without games, that of a game between equal players."""
+    variances = [entry.variance * entry.games for entry in seen if entry.variance * entry.games > 0.0]
+    return float(np.median(variances)) if variances else _EVEN_VARIANCE
+
+
+def gain_per_game(
+    mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequence[int], variance: float = _EVEN_VARIANCE
+) -> float:
     """Expected rise of the best posterior mean, per game, from more games at one point.
 
     The knowledge gradient of m more games, E[max_i(μ_i + σ_i·Z)] - max_i μ_i with
@@ -139,14 +183,14 @@ def gain_per_game(mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequ
 
     Args:
       mean, covariance: joint posterior of all candidates for the recommendation.
-      at: index of the point to play. games: candidates for m.
+      at: index of the point to play. games: candidates for m. variance: v of a game.
 
     Source: Frazier, Powell and Dayanik 2009; the best m: Frazier and Powell 2010 (KG*).
     """
     best = mean.max()
     worth = 0.0
     for more in games:
-        shift = covariance[:, at] / math.sqrt(max(covariance[at, at], 1e-12) + _GAME_VARIANCE / more)
+        shift = covariance[:, at] / math.sqrt(max(covariance[at, at], 1e-9 * variance) + variance / more)
         reached = (mean[:, None] + shift[:, None] * _SHOCKS).max(axis=0).mean()
         worth = max(worth, (reached - best) / more)
     return float(worth)
@@ -169,7 +213,8 @@ class NoisySampler(BaseSampler):
         (`ucb`), the two that the paper on backup rules names.
 
     Raises:
-      ValueError: another acquisition, a range of another kind or too wide, no range, or a study that minimises.
+      ValueError: another acquisition, a range of another kind or too wide, no range, a number below 1, too many
+        knots, or a study that minimises.
     """
 
     def __init__(
@@ -185,9 +230,14 @@ class NoisySampler(BaseSampler):
                 raise ValueError(f"{name} has a range that is too wide: {range_}")
         if not search_space:
             raise ValueError("there is nothing to sample")
+        if knots is not None and not 1 <= knots.count <= len(search_space):
+            raise ValueError(f"{knots.count} knots do not fit a space of {len(search_space)} numbers")
+        for name, number in (("trial_games", trial_games), ("slice_games", slice_games), ("num_initial", num_initial)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} must be 1 or more, not {number}")
         self._space, self._knots, self._acquisition = dict(search_space), knots, acquisition
         self._slice, self._most = slice_games, trial_games
-        self._num_initial = num_initial or 3 * len(search_space)
+        self._num_initial = 3 * len(search_space) if num_initial is None else num_initial
         self._seed = seed
         self._next: np.ndarray | None = None
 
@@ -224,7 +274,8 @@ class NoisySampler(BaseSampler):
         # The number of the next trial: a process that was killed meanwhile chooses the same point again.
         elsewhere, worth, surrogate = self._choose(study, trial, len(study.get_trials(deepcopy=False)))
         mean, covariance = surrogate.joint(np.array([entry.point for entry in seen]))
-        if gain_per_game(mean, covariance, index, self._sizes(self._most - seen[index].games)) >= worth:
+        sizes = self._sizes(self._most - seen[index].games)
+        if gain_per_game(mean, covariance, index, sizes, _game_variance(seen)) >= worth:
             return True
         self._next = elsewhere
         return False
@@ -242,14 +293,15 @@ class NoisySampler(BaseSampler):
         new = [surrogate.propose(pending, by_bound=self._acquisition == "ucb")]
         if self._acquisition == "gain":
             summit = surrogate.summit()
-            new += [summit, *self._scatter(summit, number)]
-        points = np.array([*(entry.point for entry in seen), *new])
+            new += [*_around(self._space, summit), *self._scatter(summit, number)]
+        points = np.concatenate([[entry.point for entry in seen], places_of(self._space, np.array(new))])
         mean, covariance = surrogate.joint(points)
         # Among the points of trials, only the best few can gain from more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         tried = np.argsort(-(mean + spread)[: len(seen)])[:5] if self._acquisition == "gain" else ()
         hopeful = [*tried, *range(len(seen), len(points))]
-        worth = [gain_per_game(mean, covariance, place, self._sizes(self._most)) for place in hopeful]
+        sizes, variance = self._sizes(self._most), _game_variance(seen)
+        worth = [gain_per_game(mean, covariance, place, sizes, variance) for place in hopeful]
         best = int(np.argmax(worth))
         return points[hopeful[best]], worth[best], surrogate
 

@@ -31,7 +31,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import GammaPrior, LogNormalPrior
 from torch.quasirandom import SobolEngine
 
-_LEAST_VARIANCE = 1e-6
+_LEAST_VARIANCE = 1e-6  # of that of all scores
 _FINE = 8  # parts of the grid between two knots
 _STARTS = 4  # starting points of a maximisation
 _BOUND = 4.0  # β of UCB: the mean and two deviations
@@ -69,7 +69,8 @@ class Surrogate:
         num_points, num_dimensions = self._points.shape
         self._num_dimensions = num_dimensions
         y = torch.as_tensor(np.asarray(scores, np.float64)).unsqueeze(-1)
-        noise = torch.as_tensor(np.maximum(np.asarray(variances, np.float64), _LEAST_VARIANCE)).unsqueeze(-1)
+        least = _LEAST_VARIANCE * (float(np.var(np.asarray(scores, np.float64))) or 1.0)
+        noise = torch.as_tensor(np.maximum(np.asarray(variances, np.float64), least)).unsqueeze(-1)
         kernel = _matern(num_dimensions)
         if knots is not None and knots.count > 1:
             kernel = kernel + _OfFunction(_matern(num_dimensions), knots)
