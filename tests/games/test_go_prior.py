@@ -227,19 +227,26 @@ def test_the_prior_is_what_a_glance_at_the_diagram_says(size, seed):
         call = game.callbacks["prior"].from_python
         assert call(buffer.ctypes.data, legal.ctypes.data, len(legal), given.ctypes.data) == 0
         cells = {divmod(at, size): int(kind) for at, kind in enumerate(stones(state).ravel())}
-        total = 0.0
+        total = eyes = 0.0
         for action in legal[:-1].tolist():
             position = (cells, 1 + game.to_play(state), divmod(action, size), points[-1], points[-2], num_moves, size)
             weight = glance(*position)
             assert given[action] == pytest.approx(weight, rel=1e-4), (game.render(state), game.action_name(action))
-            total += weight
-            for counter, level in zip(seen, levels_of(*position), strict=True):
+            levels = levels_of(*position)
+            if levels[go_prior.EYE]:
+                eyes += weight
+            else:
+                total += weight
+            for counter, level in zip(seen, levels, strict=True):
                 counter[level] += 1
-        assert given[legal[-1]] == pytest.approx(go_prior.PASS * total if len(legal) > 1 else 1.0, rel=1e-4)
+        after = game.play(state, int(legal[-1]))
+        wins = game.is_over(after) and game.outcome(after) == 1 - 2 * game.to_play(state)
+        share = go_prior.WINS if wins else go_prior.PASS
+        assert given[legal[-1]] == pytest.approx(share * total + eyes if len(legal) > 1 else 1.0, rel=1e-4)
         if len(legal) > 1 and rng.random() < 0.95:
             action = int(rng.choice(legal[:-1]))
             if rng.random() < 0.5:  # toward contact, where chains get short
-                action = int(legal[np.argmax(given[legal])])
+                action = int(legal[np.argmax(given[legal[:-1]])])
         else:
             action = int(legal[-1])
         state = game.play(state, action)

@@ -6,6 +6,7 @@ import gc
 import itertools
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -280,6 +281,18 @@ def test_a_share_of_the_clock():
     assert Clock(0.0, 1.0, 0).share(10) == math.inf
 
 
+@pytest.mark.parametrize("main_s", [10.0, 20.0])
+def test_a_long_game_on_a_short_clock_is_not_lost(main_s):
+    """A game of 245 moves a side, where 110 were expected; each move costs 25 ms beyond its share."""
+    clock, left = Clock(main_s), main_s
+    clock.reset()
+    for move in range(245):
+        share = clock.share(max(110 - move, 10), 361 - move)
+        clock.spend(share + 0.025, share)
+        left -= share + 0.025
+        assert left > 0, f"lost at move {move + 1}"
+
+
 @pytest.mark.parametrize("setting", [(0, 2, 1), (0, 10, 5), (20, 2, 1), (120, 0, 0)])
 @pytest.mark.parametrize("slowness", [0.0, 0.05, 0.21, 0.26])
 def test_no_game_is_lost_on_a_slow_machine_whose_clock_arithmetic_can_save(setting, slowness):
@@ -441,6 +454,28 @@ def test_a_session_through_pipes():
         assert engine.wait(timeout=20) == 0
     ended = subprocess.run([sys.executable, "-m", "engram", "gtp"], input=b"name\nversion", capture_output=True)
     assert ended.returncode == 0 and ended.stdout.startswith(b"= engram\n\n= ") and not ended.stderr
+
+
+def test_a_descriptor_that_does_not_block_is_waited_for():
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    command = [sys.executable, "-m", "engram", "gtp", "--game", "go:5", "--simulations", "10"]
+    with subprocess.Popen(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as engine:
+        os.close(reader)
+        os.write(writer, b"name\n")
+        assert [engine.stdout.readline() for _ in range(2)] == [b"= engram\n", b"\n"]
+        os.write(writer, b"1 name\n2 " + b"x" * 60_000 + b"\n")
+        os.close(writer)
+        answers, errors = engine.communicate(timeout=60)
+        assert answers == b"=1 engram\n\n?2 unknown command\n\n" and not errors and engine.returncode == 0
+
+
+def test_komi_is_a_plain_number_and_may_have_a_sign():
+    ask = Session("go:5", simulations=20)
+    for line in ("komi 6.5", "play b C3", "komi -0", "genmove w", "komi +0", "genmove b", "komi 1e1", "komi .5"):
+        assert ask(line).startswith("="), line
+    for word in ("6_5", "６.5", "nan", "inf", "0x1", ""):
+        assert ask(f"komi {word}").startswith("?"), word
 
 
 @pytest.mark.skipif(GNUGO is None, reason="GNU Go is not installed")

@@ -17,7 +17,7 @@ from engram.games.catalogue import game as game_of
 from engram.games.go.endings import dead_stones
 from engram.games.go.rules import area
 from engram.networks.policy_rollouts import PolicyRollouts
-from engram.presets import puct, rave, uct_prior
+from engram.presets import puct, puct_rave, rave, uct_prior
 from engram.search.evaluation import Evaluation
 
 LIMIT = Limit(simulations=100)
@@ -64,6 +64,27 @@ class Passer:
         return Evaluation(1.0 - 2.0 * states["colour"].astype(np.float32), policy)
 
 
+EYES = """
+. X X X O . O
+X . X X O O .
+X X X X O O O
+X X X X O O O
+X X X X O O O
+X X X X O O O
+X X X X O O O
+X to play"""
+"""Only eyes are left, and Black has 7 points more."""
+
+
+class Filler(Passer):
+    """A network that wants to fill its own eyes, and hardly sees the pass."""
+
+    def evaluate(self, states):
+        policy = np.full((len(states), 50), 1e-4, np.float32)
+        policy[:, [0, 5, 8, 13]] = 0.25
+        return Evaluation(1.0 - 2.0 * states["colour"].astype(np.float32), policy)
+
+
 def position(diagram: str, komi: float, *, passed: bool = False):
     game = game_of(f"go:{9 if diagram == SEKI else 7},komi={komi}")
     state = game.parse_state(diagram.replace("X to play", "O to play") if passed else diagram)
@@ -102,6 +123,23 @@ def test_a_pass_waits_for_dead_stones_though_the_count_wins():
     game, state = position(DEAD_STONE, -4.5)
     assert area(state) + 4.5 > 0 and dead_stones(state) == [25]
     assert not passes(game, state)
+
+
+@pytest.mark.parametrize("simulations", [4, 100, 1000])
+@pytest.mark.parametrize("passed", [False, True])
+def test_own_eyes_are_not_filled(simulations, passed):
+    game, state = position(EYES, 6.5, passed=passed)
+    assert passes(game, state, puct(evaluator=Filler(), num_leaves=4), simulations)
+    assert passes(game, state, puct(evaluator=Filler(), rollout="heavy", rollout_share=0.5), simulations)
+
+
+@pytest.mark.parametrize("preset", [puct_rave, uct_prior])
+@pytest.mark.parametrize("diagram", [CLEAN, EYES])
+@pytest.mark.parametrize("simulations", [10, 100])
+def test_a_pass_that_wins_at_once_is_played_without_a_network(preset, diagram, simulations):
+    game, state = position(diagram, 6.5 if diagram == EYES else 4.5, passed=True)
+    assert game.outcome(game.play(state, 49)) == 1.0
+    assert passes(game, state, preset(rollout="heavy", prior="game"), simulations)
 
 
 def test_a_won_board_without_dead_stones_is_passed():

@@ -11,6 +11,7 @@ LAG_S = 0.05
 
 SHORTEST_S = 0.01
 FEWEST_MOVES_LEFT = 8
+MOST_RESERVED = 0.9  # of the time left
 REMEMBERED = 20
 SAFETY = 1.5
 """The margin is so many times the longest remembered overrun."""
@@ -51,7 +52,8 @@ class Clock:
 
         Args:
           moves_left: an estimate of this side's moves to come.
-          most_left: of the longest game. Without overtime their shortest times are reserved, up to half the time left.
+          most_left: of the longest game. Without overtime their shortest times are reserved, up to nine tenths of the
+            time left.
         """
         if self.overtime_s > 0 and self.stones == 0:
             return math.inf
@@ -60,7 +62,7 @@ class Clock:
             share = self.left_s / self.stones_left
         else:
             stone = self.overtime_s / self.stones if self.stones else 0.0
-            reserve = 0.0 if self.stones else min(self.left_s / 2, most_left * (SHORTEST_S + margin))
+            reserve = 0.0 if self.stones else min(MOST_RESERVED * self.left_s, most_left * (SHORTEST_S + margin))
             share = min(max((self.left_s - reserve) / max(moves_left, FEWEST_MOVES_LEFT), stone), self.left_s + stone)
         fatal = self.stones_left == 1 or (not self.stones_left and share >= self.left_s)
         feared = SUSPECTED * share if fatal and len(self.overruns) < FEW_OVERRUNS else 0.0

@@ -167,11 +167,14 @@ class AnalysisEngine:
         if perspective not in _PERSPECTIVES:
             raise QueryError("overrideSettings", f"reportAnalysisWinratesAs is one of {', '.join(_PERSPECTIVES)}")
         visits = query.get("maxVisits")
-        limit = _checked("maxVisits", Limit, self._simulations if visits is None else visits, settings.get("maxTime"))
+        visits = self._simulations if visits is None else visits
+        _checked("maxVisits", Limit, visits)
+        limit = _checked("overrideSettings", Limit, visits, settings.get("maxTime"))
         if query["boardXSize"] != query["boardYSize"]:
             raise QueryError("boardYSize", "a board is square")
         komi = query.get("komi")
-        game = _checked("boardXSize", go, query["boardXSize"], 7.5 if komi is None else komi)
+        _checked("boardXSize", go, query["boardXSize"])
+        game = _checked("komi", go, query["boardXSize"], 7.5 if komi is None else komi)
         turns = query.get("analyzeTurns")
         turns = [len(moves)] if turns is None else turns
         priorities = query.get("priorities") or [query.get("priority") or 0] * len(turns)

@@ -75,7 +75,7 @@ class GoPosition:
         limit = int(self.start["move_limit"])
         self.game = go(self.size, komi, limit)
         start = self.start.copy()
-        start["komi"] = komi
+        start["komi"] = self.game.initial_state()["komi"]  # -0 and 0 are one komi
         self._set(start, self.moves)
 
     def on_move(self, player: int) -> State:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import queue
 import re
+import select
 import threading
 from dataclasses import dataclass
 
@@ -114,13 +115,27 @@ class Lines:
         return self._interrupts_read > self._interrupts_taken
 
     def _read(self) -> None:
-        partial = b""
-        while chunk := os.read(self._descriptor, 1 << 16):
-            *lines, partial = (partial + chunk).split(b"\n")
-            for line in lines:
-                self._put(line)
-        self._put(partial)
-        self._queue.put(None)
+        begun: list[bytes] = []  # of a line whose end has not come
+        try:
+            while chunk := self._next_bytes():
+                *ends, rest = chunk.split(b"\n")
+                for end in ends:
+                    self._put(b"".join([*begun, end]))
+                    begun.clear()
+                begun.append(rest)
+            self._put(b"".join(begun))
+        finally:
+            self._queue.put(None)
+
+    def _next_bytes(self) -> bytes:
+        """The next bytes, none at the end of the file; a descriptor that does not block is waited for."""
+        while True:
+            try:
+                return os.read(self._descriptor, 1 << 16)
+            except BlockingIOError:
+                select.select([self._descriptor], [], [])
+            except OSError:  # a terminal that was closed
+                return b""
 
     def _put(self, line: bytes) -> None:
         text = line.decode("utf-8", errors="replace")

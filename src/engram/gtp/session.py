@@ -146,8 +146,11 @@ class Session:
         board = stones(self.position.state)
         dead = np.zeros(np.add(board.shape, 2), bool)
         places = np.unravel_index(np.array(dead_stones(self.position.on_move(player)), np.intp), board.shape)
-        dead[1:-1, 1:-1][places] = board[places] == 2 - player
-        near = (dead[:-2, 1:-1] | dead[2:, 1:-1] | dead[1:-1, :-2] | dead[1:-1, 2:]).ravel()
+        inside, enemy = dead[1:-1, 1:-1], board == 2 - player
+        inside[places] = enemy[places]
+        while (chains := inside | (_beside(dead) & enemy)).sum() > inside.sum():  # liberties are those of whole chains
+            inside[:] = chains
+        near = _beside(dead).ravel()
         moves = (move.action for move in result.moves if move.action < near.size and near[move.action])
         return next(moves, result.action)
 
@@ -183,3 +186,8 @@ class Session:
         return Limit(
             simulations=self._simulations if bounded else 10_000, seconds=seconds if math.isfinite(seconds) else None
         )
+
+
+def _beside(points: np.ndarray) -> np.ndarray:
+    """The points of a board that lie beside marked ones; `points` has a margin, the answer none."""
+    return np.asarray(points[:-2, 1:-1] | points[2:, 1:-1] | points[1:-1, :-2] | points[1:-1, 2:])

@@ -40,10 +40,9 @@ def clear_board(session: Session, _: Words) -> None:
 
 def komi(session: Session, words: Words) -> None:
     word = single(words, "komi takes a number")
-    try:
-        number = float(word)
-    except ValueError:
-        raise GtpError(f"komi is a number, not {word!r}") from None
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", word):
+        raise GtpError(f"komi is a number, not {word!r}")
+    number = float(word)
     if number != float(session.position.start["komi"]):
         session.position.set_komi(number)
         session.search = None

@@ -12,10 +12,11 @@ import math
 import numpy as np
 
 from engram.games.game import State
-from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, copy_position, point_of
+from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, copy_position, lanes_around, point_of
 from engram.games.go.heavy import heavy_rollout
 from engram.games.go.ladders import LARGE, rule_out_extensions
 from engram.games.go.rollout import value_of
+from engram.games.go.tactics import is_own_eye
 from engram.native.jit import compiled
 from engram.rng import rng_dtype, seed_rng
 
@@ -24,7 +25,7 @@ ROLLOUTS = 16
 AT_LEAVES = 8
 """Rollouts that judge a pass in a search, where many leaves have the same dead stones."""
 LIKELY = 0.05
-"""A pass with more than this share of the policy is judged."""
+"""Passes with more than this share of the policy, moves into own eyes among them, are judged."""
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -67,6 +68,18 @@ def _all_alive(state, colour, alive):
 
 
 @compiled
+def ends_by_pass(state):
+    """Whether a pass of the player to move ends the game."""
+    return state.passes == _1 or state.num_moves + _1 >= state.move_limit
+
+
+@compiled
+def wins_as_it_stands(state, balance):
+    """Whether the board, counted as it stands, is a win for the player to move; `balance` is that of `area_balance`."""
+    return (1.0 - 2.0 * state.colour) * value_of(balance, state.komi) > 0.0
+
+
+@compiled
 def is_premature(state, balance, rollouts):
     """Whether a pass comes too early: it would lose a game that can be won, or dead enemy stones stand.
 
@@ -76,7 +89,7 @@ def is_premature(state, balance, rollouts):
       balance: of `area_balance`. rollouts: heavy ones at most, ≥ 1; in a clear case one or two are played.
     """
     sign = 1.0 - 2.0 * state.colour
-    wins = sign * value_of(balance, state.komi) > 0.0
+    wins = wins_as_it_stands(state, balance)
     alive = np.zeros(MAX_POINTS, np.int64)
     can_win = False
     for seed in range(rollouts):
@@ -88,29 +101,45 @@ def is_premature(state, balance, rollouts):
     return can_win
 
 
-def endings(state, weights):
-    """Corrects the weight of the pass in a policy; see the contract in `engram.games.game`.
+@compiled
+def _fills_eye(state, action):
+    stride = state.width + _1
+    point = np.uint64((np.uint64(action) // state.width + _1) * stride + np.uint64(action) % state.width + _1)
+    return is_own_eye(state, point, lanes_around(state, point, stride), state.colour, stride)
 
-    A pass that ends the game with a win is the only move. A pass that comes too early gets no weight. A pass of at most
-    `LIKELY` is not judged, because rollouts cost time.
+
+def endings(state, weights):
+    """Corrects the weights of the pass and of moves into own eyes in a policy; see `engram.games.game`.
+
+    A pass that ends the game with a win is the only move. A pass that comes too early gets no weight. A move into an
+    own eye wins no more than a pass, and counts as one. Passes of at most `LIKELY` are not judged: rollouts cost time.
     """
-    pass_action = np.int64(state.width * state.width)
-    ends = state.passes == _1 or state.num_moves + _1 >= state.move_limit
-    total = 0.0
-    for action in range(pass_action + 1):
-        total += weights[action]
-    likely = weights[pass_action] > LIKELY * total
+    num_points = np.int64(state.width * state.width)
+    ends = ends_by_pass(state)
+    eyes, others = 0.0, 0.0
+    for action in range(num_points):
+        if weights[action] > 0.0:
+            if _fills_eye(state, action):
+                eyes += weights[action]
+            else:
+                others += weights[action]
+    passes = eyes + weights[num_points]
+    likely = passes > LIKELY * (passes + others)
     if not ends and not likely:
         return math.nan
     balance = area_balance(state)
-    wins = (1.0 - 2.0 * state.colour) * value_of(balance, state.komi) > 0.0
-    if ends and wins:
-        for action in range(pass_action):
+    if ends and wins_as_it_stands(state, balance):
+        for action in range(num_points):
             weights[action] = np.float32(0.0)
-        weights[pass_action] = np.float32(1.0)
+        weights[num_points] = np.float32(1.0)
         return 1.0
-    if likely and is_premature(state, balance, AT_LEAVES):
-        weights[pass_action] = np.float32(0.0)
+    if likely:
+        premature = is_premature(state, balance, AT_LEAVES)
+        if not premature or others > 0.0:
+            for action in range(num_points):
+                if weights[action] > 0.0 and _fills_eye(state, action):
+                    weights[action] = np.float32(0.0)
+            weights[num_points] = np.float32(0.0 if premature else passes)
     return math.nan
 
 

@@ -16,7 +16,8 @@ import math
 
 import numpy as np
 
-from engram.games.go.board import MAX_POINTS, MAX_SIZE, board_dtype, lanes_around, neighbour_of
+from engram.games.go.board import MAX_POINTS, MAX_SIZE, area_balance, board_dtype, lanes_around, neighbour_of
+from engram.games.go.endings import ends_by_pass, wins_as_it_stands
 from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
@@ -30,7 +31,9 @@ from engram.native.jit import compiled
 LOST, RUNS, LADDER, SHORT, FREE = 1, 2, 3, 4, 5
 """The status of a chain: in atari, lost or not; of two liberties, caught in a ladder or not; of more liberties."""
 PASS = 0.002
-"""The weight of a pass, as a share of the sum of all others."""
+"""The weight of a pass, as a share of the sum of all others but moves into own eyes; it counts as much as all these."""
+WINS = 1000.0
+"""The same for a pass that ends the game with a win."""
 PATTERN, LAST, BEFORE, PLACE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI, EYE, LIBERTIES, FIRST_SIZE = range(12)
 """Features, by their place. Large patterns come last, one feature for each size."""
 LEVELS = (2 * NUM_CLASSES, 46, 46, 90, 7, 5, 9, 9, 4, 2, 4)
@@ -165,7 +168,7 @@ def prior(state, actions, count, weights):
     """Writes `weights[action]` > 0, in no particular scale, for each legal action; see the contract in
     `engram.games.game`.
 
-    Cost: reads ladders once a position, and a few tables for each action.
+    Cost: reads ladders once a position, and a few tables for each action; counts the board after a pass.
     """
     width = np.int64(state.width)
     last, before = laid_point(state, 1), laid_point(state, 2)
@@ -174,7 +177,7 @@ def prior(state, actions, count, weights):
     kinds = np.empty((MAX_SIZE + 2 * MARGIN) ** 2, np.uint8)
     write_kinds(state, kinds)
     levels, vector = np.empty(len(FIRST) - 1, np.int64), np.empty(RANK, np.float32)
-    total = 0.0
+    total, eyes = 0.0, 0.0
     for k in range(count):
         action = np.int64(actions[k])
         if action == width * width:
@@ -193,6 +196,10 @@ def prior(state, actions, count, weights):
             exponent += np.float32(0.5) * vector[axis] * vector[axis]
         weight = math.exp(exponent)
         weights[action] = np.float32(weight)
-        total += weight
-    weights[width * width] = np.float32(PASS * total if total > 0.0 else 1.0)
+        if levels[EYE] == 1:
+            eyes += weight
+        else:
+            total += weight
+    share = WINS if ends_by_pass(state) and wins_as_it_stands(state, area_balance(state)) else PASS
+    weights[width * width] = np.float32(share * total + eyes if total + eyes > 0.0 else 1.0)
     return 0
