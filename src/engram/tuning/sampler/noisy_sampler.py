@@ -264,7 +264,11 @@ class NoisySampler(BaseSampler):
         raise KeyError(f"{param_name} is not in the space of this study")
 
     def pays(self, study: Study, trial: Trial) -> bool:
-        """Whether more games of a running trial gain more than the same number elsewhere."""
+        """Whether more games of a running trial gain more than games elsewhere.
+
+        Its gain is over the best of the trials so far, that of other points over all candidates; so a trial that
+        is among the best goes on sooner than by one measure for both.
+        """
         seen = observations(self._space, study.get_trials(deepcopy=False))
         index = next((place for place, entry in enumerate(seen) if entry.number == trial.number), None)
         if index is None or seen[index].games >= self._most:
