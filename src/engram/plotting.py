@@ -27,8 +27,9 @@ def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
     Raises:
       InvalidFile: the file cannot be written.
     """
+    # A player's text is no formula, but the numbers of an axis are.
     for text in figure.findobj(lambda part: hasattr(part, "set_parse_math")):
-        if "\\mathdefault" not in text.get_text():  # a player's text is no formula; a number of an axis may be one
+        if "$" in text.get_text() and "\\mathdefault" not in text.get_text():
             text.set_parse_math(False)
     with writing(file) as part:
         figure.savefig(part, dpi=dpi, format="png")

@@ -295,37 +295,48 @@ def test_a_link_that_is_opened_ends_the_analysis_before_it(visit):
 
 
 def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp_path):
-    server = Served(tmp_path, "--max-searches", "1")
+    server = Served(tmp_path, "--max-searches", "1", "--game", "go:19")
     try:
         watching, playing = (visit(server.address, strict=False).page for _ in range(2))
         watching.get_by_role("button", name="Analyse").click()
         expect(watching.locator(".analysis .progress")).to_contain_text("thinking")
-        history = playing.locator(".history button.main")
-        playing.get_by_label("You play").select_option(label="Red")
+        history, turn = playing.locator(".history button.main"), playing.locator(".turn")
+        playing.get_by_label("You play").select_option(label="Black")
         playing.get_by_label("Level").select_option(label="Beginner")
-        playing.get_by_role("button", name="Column 4").click()
+        playing.get_by_role("button", name="Q16, empty").click()
         expect(playing.locator("#news")).to_contain_text("as many searches run as this server allows")
-        expect(playing.locator(".turn")).to_contain_text("thinks")
+        expect(turn).to_contain_text("thinks")
         assert playing.locator("engram-board button[aria-disabled=false]").count() == 0
         watching.get_by_role("button", name="Stop").click()
         expect(history).to_have_count(2)
         playing.get_by_label("Level").select_option(label="Master")
-        playing.get_by_role("button", name="Column 3").click()
-        expect(playing.locator(".turn")).to_contain_text("thinks")
+        playing.locator("engram-board button[aria-label$=empty]").first.click()
+        expect(turn).to_contain_text("thinks")
         playing.get_by_label("You play").select_option(label="both sides")
-        expect(playing.locator(".turn")).to_have_text("Yellow to move")
-        playing.get_by_role("button", name="Column 2").click()
+        expect(turn).to_have_text("White to move")
+        playing.locator("engram-board button[aria-label$=empty]").last.click()
+        expect(turn).to_have_text("Black to move")
         expect(history).to_have_count(4)
-        assert history.all_inner_texts()[2:] == ["3", "2"]
         playing.get_by_role("button", name="One move back").click()
-        expect(playing.locator(".turn")).to_have_text("Yellow to move")
-        playing.get_by_label("You play").evaluate("(field) => { field.value = '0'; }")  # without a change: no answer
+        expect(turn).to_have_text("White to move")
+        playing.get_by_label("You play").select_option(label="Black")  # now White is the engine's
+        expect(turn).to_contain_text("thinks")
         for view in ("Tree", "Play"):
             playing.get_by_role("button", name=view, exact=True).click()
-        expect(history).to_have_count(4)
+        expect(turn).to_have_text("White to move")  # who looks back only looks
         assert playing.locator(".history .variation").count() == 0
     finally:
         server.close()
+
+
+def test_two_undos_at_once_take_back_two_moves(visit):
+    page = visit().page
+    for column in "4433":
+        page.get_by_role("button", name=f"Column {column}").click()
+    expect(page.locator(".history button.main")).to_have_count(4)
+    page.evaluate("() => { for (const _ of [1, 2]) document.querySelector('.undo').click(); }")
+    expect(page.locator(".turn")).to_have_text("Red to move")
+    expect(page.locator(".history button.main").nth(1)).to_have_attribute("aria-current", "step")
 
 
 def test_go_on_19_lines_with_sgf(visit, tmp_path):

@@ -103,6 +103,9 @@ class Standing:
         return f"at most {high:+.0f}" if math.isfinite(high) else "unknown"
 
 
+_SAME = 1e-9  # of the range: differences that rounding alone tells apart
+
+
 @dataclass(frozen=True)
 class Means:
     """Outcomes of two sides that each play alone, pair by pair on the same opening and draws of nature.
@@ -111,7 +114,8 @@ class Means:
       a, b: mean returns over all pairs, in the game's units.
       difference: A's less B's. low, high: its 95 % interval by n pairs that differ (Student's t). If all have the same
         difference, their spread is unknown: other ones, up to the range of the outcomes, then have a chance of at most
-        1 - 0.025^(1/n), and six pairs of one sign decide. Infinite below two, and where all outcomes are equal.
+        1 - 0.025^(1/n). Six pairs decide if their difference is that range. Infinite below two, and where all outcomes
+        are equal.
     """
 
     a: float
@@ -152,7 +156,7 @@ def means(pairs: Any, alike: Any) -> Means | None:
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
     count, difference, half = len(sizes), a - b, math.inf
     widest = float(np.ptp(outcomes))
-    if count > 1 and widest > 0.0 and np.ptp(sums / sizes) == 0.0:
+    if count > 1 and widest > 0.0 and np.ptp(sums / sizes) <= _SAME * widest:
         chance = 1.0 - 0.025 ** (1.0 / count)
         low, high = difference - chance * (widest + difference), difference + chance * (widest - difference)
         return Means(a, b, difference, low, high)

@@ -108,8 +108,11 @@ class SearchResult:
     bounds_learnt: bool = False
     root: Any = field(default=None, repr=False, compare=False)
 
-    def __deepcopy__(self, memo: Any) -> SearchResult:
+    def __copy__(self) -> SearchResult:
         return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: Any) -> SearchResult:
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         try:

@@ -115,6 +115,4 @@ class TrainingResults(Results):
         query = sql.select(*_POINT).where(columns.training == training)
         with self.reading() as connection:
             points = [Point(*row) for row in connection.execute(query)]
-        return sorted(
-            points, key=lambda point: (point.episode, point.seed, point.opponent)
-        )  # databases order texts apart
+        return sorted(points, key=lambda point: (point.episode, point.seed, point.opponent))

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from optuna.distributions import IntDistribution
 from scipy.stats import qmc
 
 from engram.search.schedules import ExpIntegral
-from engram.tuning.sampler import Best, Observation, Surrogate, best_of, surrogate_of, unit_of, value_at
+from engram.tuning.sampler import Best, Observation, Surrogate, best_of, places_of, surrogate_of, value_at
 from engram.tuning.space import Space, is_knot
 
 _DRAWS = 200
@@ -130,10 +129,7 @@ def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tupl
 def _slice(space: Space, surrogate: Surrogate, best: Best, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     place = space.names.index(name)
     range_ = space.ranges[name]
-    is_short = isinstance(range_, IntDistribution) and range_.high - range_.low < _POINTS
-    units = np.linspace(0.0, 1.0, _POINTS)
-    if is_short:
-        units = np.array([unit_of(range_, value) for value in range(int(range_.low), int(range_.high) + 1)])
+    units = np.unique(places_of({name: range_}, np.linspace(0.0, 1.0, _POINTS)[:, None]))
     points = np.tile(best.point, (len(units), 1))
     points[:, place] = units
     mean, covariance = surrogate.joint(points)

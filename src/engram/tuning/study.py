@@ -332,7 +332,8 @@ def _storage(database: str) -> optuna.storages.BaseStorage:
     """Optuna's storage in the same database as the games."""
     url = url_of(database)
     is_sqlite = url.get_backend_name() == "sqlite"
-    options = {"connect_args": {"timeout": 30.0}} if is_sqlite else {"pool_pre_ping": True}
+    server = {"pool_pre_ping": True, "connect_args": {"client_encoding": "utf8"}}
+    options = {"connect_args": {"timeout": 30.0}} if is_sqlite else server
     return optuna.storages.RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
 
 

@@ -105,7 +105,8 @@ def is_premature(state, balance, rollouts):
 def _fills_eye(state, action):
     stride = state.width + _1
     point = np.uint64((np.uint64(action) // state.width + _1) * stride + np.uint64(action) % state.width + _1)
-    return is_own_eye(state, point, lanes_around(state, point, stride), state.colour, stride)
+    is_empty = state.chain[point] == _0
+    return is_empty and is_own_eye(state, point, lanes_around(state, point, stride), state.colour, stride)
 
 
 def endings(state, weights):
@@ -118,11 +119,10 @@ def endings(state, weights):
     ends = ends_by_pass(state)
     eyes, others = 0.0, 0.0
     for action in range(num_points):
-        if weights[action] > 0.0:
-            if _fills_eye(state, action):
-                eyes += weights[action]
-            else:
-                others += weights[action]
+        if _fills_eye(state, action):
+            eyes += weights[action]
+        else:
+            others += weights[action]
     passes = eyes + weights[num_points]
     likely = passes > LIKELY * (passes + others)
     if not ends and not likely:
@@ -137,7 +137,7 @@ def endings(state, weights):
         premature = is_premature(state, balance, AT_LEAVES)
         if not premature or others > 0.0:
             for action in range(num_points):
-                if weights[action] > 0.0 and _fills_eye(state, action):
+                if _fills_eye(state, action):
                     weights[action] = np.float32(0.0)
             weights[num_points] = np.float32(0.0 if premature else passes)
     return math.nan

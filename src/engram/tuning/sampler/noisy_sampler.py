@@ -88,8 +88,9 @@ def _around(space: SearchSpace, point: np.ndarray) -> np.ndarray:
         if not isinstance(range_, IntDistribution):
             choices.append([float(unit)])
             continue
-        real, left = _real_at(range_, float(unit)), left - 1
-        whole = {math.floor(real), math.ceil(real)} if left >= 0 else {round(real)}
+        real = _real_at(range_, float(unit))
+        whole = {math.floor(real), math.ceil(real)} if left > 0 else {round(real)}
+        left -= len(whole) - 1
         choices.append([unit_of(range_, value) for value in sorted(whole)])
     return np.array(list(itertools.product(*choices)))
 
@@ -98,14 +99,15 @@ def observe(trial: Trial, score: float, variance: float, games: int) -> None:
     """Records the observation of a trial so far; later calls replace earlier ones, so nothing counts twice.
 
     Args:
-      score: to maximise, in any unit. variance: of the score, ≥ 0. games: number of games behind it, ≥ 0.
+      score: to maximise, in any unit; a single observation is judged as if in [0, 1].
+      variance: of the score, ≥ 0. games: number of games behind it, ≥ 0.
 
     Raises:
       ValueError: a number out of range.
     """
-    entry = Observation(trial.number, (), float(score), float(variance), int(games))
+    entry = Observation(trial.number, (), float(score), float(variance), games)
     trial.set_user_attr(VARIANCE, entry.variance)
-    trial.set_user_attr(GAMES, entry.games)
+    trial.set_user_attr(GAMES, int(entry.games))
     trial.set_user_attr(SCORE, entry.score)
 
 
@@ -125,7 +127,8 @@ class Observation:
 
     def __post_init__(self) -> None:
         numbers = (*self.point, self.score, self.variance, self.games)
-        if not (all(map(math.isfinite, numbers)) and self.variance >= 0.0 and self.games >= 0):
+        is_count = math.isfinite(self.games) and self.games == int(self.games) >= 0
+        if not (is_count and all(map(math.isfinite, numbers)) and self.variance >= 0.0):
             raise ValueError(f"trial {self.number} has an impossible score, variance or number of games")
 
 
@@ -155,11 +158,11 @@ class Best:
 
 
 def best_of(surrogate: Surrogate, space: SearchSpace) -> Best:
-    """The recommended point, of whole numbers where the space has them.
+    """The recommended point, of whole numbers where the space has them: a trial's, or untried beside the summit.
 
-    It may be untried, since fresh games confirm or refute it.
+    Fresh games confirm or refute it.
     """
-    points = _around(space, surrogate.summit())
+    points = np.concatenate([_around(space, surrogate.summit()), surrogate.points])
     mean, covariance = surrogate.joint(points)
     best = int(np.argmax(mean))
     deviation = math.sqrt(max(float(covariance[best, best]), 0.0))

@@ -81,6 +81,11 @@ class Surrogate:
             fit_gpytorch_mll(ExactMarginalLogLikelihood(self._model.likelihood, self._model))
         self._model.eval()
 
+    @property
+    def points(self) -> np.ndarray:
+        """(n, d) the points of the observations."""
+        return self._points.numpy()
+
     def joint(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (m,) and covariance (m, m) of the true scores at points (m, d)."""
         with torch.no_grad(), _quiet_and_single(self._seed):

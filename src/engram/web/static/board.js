@@ -70,7 +70,7 @@ class Board extends HTMLElement {
         left: `${(100 * (cx - buttonWidth / 2 - x)) / width}%`, top: `${(100 * (cy - buttonHeight / 2 - y)) / height}%`,
         width: `${(100 * buttonWidth) / width}%`, height: `${(100 * buttonHeight) / height}%`,
       });
-      button.addEventListener("click", () => this.#press(number));
+      button.addEventListener("click", (event) => event.detail < 2 && this.#press(number)); // a double click is one
       this.cells.append(button);
     }
     this.cells.firstElementChild?.setAttribute("tabindex", "0");

@@ -37,6 +37,8 @@ export class GameTree extends EventTarget {
   }
 
   get moves() { return this.path().slice(1).map((node) => this.nodes[node].move); }
+  /** Whether the server has answered about the present position. */
+  get isShown() { return this.at === this.#shown; }
   get action() { return this.nodes[this.at].action; }
   /** What requests send. */
   get fields() { return { game: this.game, start: this.start, moves: this.moves }; }
@@ -74,14 +76,14 @@ export class GameTree extends EventTarget {
     if (nodes === this.nodes && at === this.at) this.#show(opened, why); // otherwise the person was faster
   }
 
-  /** Goes to a node; if the server refuses it, the present one stays. */
+  /** Goes to a node; if the server refuses it, back to the one on the board. */
   async #move(node, why) {
-    const { nodes, at } = this;
+    const { nodes } = this;
     this.at = node;
     try {
       await this.#open(why);
     } catch (error) {
-      if (nodes === this.nodes && node === this.at) this.at = at;
+      if (nodes === this.nodes && node === this.at) this.at = this.#shown;
       throw error;
     }
   }
@@ -122,12 +124,12 @@ export class GameTree extends EventTarget {
 
   /** Plays a move of the position on the board; while the server still answers about another one, nothing happens. */
   async play(name, action) {
-    if (this.at !== this.#shown) return;
-    const { nodes, at } = this, { kids } = nodes[at], known = kids.length, kid = this.#kid(name, action);
+    if (!this.isShown) return;
+    const { kids } = this.nodes[this.at], before = kids.length, kid = this.#kid(name, action);
     try {
       await this.#move(kid, "move");
     } catch (error) {
-      if (kids.length > known) kids.splice(kids.indexOf(kid), 1);
+      if (kids.length > before) kids.splice(kids.indexOf(kid), 1);
       throw error;
     }
   }

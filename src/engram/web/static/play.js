@@ -91,8 +91,7 @@ export class Play {
       const field = find(`.${name}`);
       field.value = this.choice[name];
       field.addEventListener("change", () => {
-        this.choice[name] = field.value;
-        localStorage.setItem(KEY, JSON.stringify(this.choice));
+        this.#choose({ [name]: field.value });
         this.#draw();
         if (name !== "human") return;
         this.stop();
@@ -105,7 +104,7 @@ export class Play {
       if (button) this.#play({ action: +button.dataset.key, name: button.textContent });
     });
     addEventListener("pagehide", () => this.stop());
-    find(".new").addEventListener("click", () => this.#choose());
+    find(".new").addEventListener("click", () => this.#ask());
     find(".cancel").addEventListener("click", () => find(".new-game").close());
     find(".new-game select").addEventListener("change", () => this.#options());
     find(".new-game").addEventListener("close", () => this.#begin());
@@ -124,6 +123,12 @@ export class Play {
   }
 
   get players() { return this.game.players; }
+
+  #choose(choice) {
+    Object.assign(this.choice, choice);
+    localStorage.setItem(KEY, JSON.stringify(this.choice));
+  }
+
   /** Whether the engine thinks about its move. */
   get #waits() { return !!this.#thinking && !this.#thinking.analyses; }
 
@@ -137,7 +142,7 @@ export class Play {
     const { opened } = this.game;
     if (why === "new") this.stop();
     this.#snapshot = null;
-    if (this.choice.players !== opened.players) Object.assign(this.choice, { players: opened.players, human: "both" });
+    if (this.choice.players !== opened.players) this.#choose({ players: opened.players, human: "both" });
     if (this.shownBoard !== JSON.stringify(opened.board)) {
       this.shownBoard = JSON.stringify(opened.board);
       this.board.board = opened.board;
@@ -238,11 +243,14 @@ export class Play {
 
   /** Ends what goes on, and then changes the position. */
   #leave(change) {
-    const resumes = this.#thinking?.analyses;
+    this.resumes ||= this.#thinking?.analyses;
     this.stop();
     return trying(async () => {
       await change();
-      if (resumes && this.game.position.outcome === null && !this.#isEngine(this.game.position.to_play)) this.analyse();
+      if (!this.game.isShown) return; // the person went on, and so does the analysis
+      const { resumes } = this, { outcome, to_play } = this.game.position;
+      this.resumes = false;
+      if (resumes && outcome === null && !this.#isEngine(to_play)) this.analyse();
     });
   }
 
@@ -250,7 +258,11 @@ export class Play {
     const { game } = this, { human, players } = this.choice, alone = players === 1 && human !== "both";
     // Back to a person's move, past those of the engine and of nature; an engine that plays alone pauses.
     this.#leave(async () => {
-      do await game.goTo(game.nodes[game.at].parent); while (game.at && (game.position.chances || (!alone && this.#isEngine(game.position.to_play))));
+      do {
+        const { parent } = game.nodes[game.at];
+        await game.goTo(parent);
+        if (!game.isShown || game.at !== parent) return; // another undo goes on
+      } while (game.at && (game.position.chances || (!alone && this.#isEngine(game.position.to_play))));
       if (!alone) this.#answer();
     });
   }
@@ -285,6 +297,7 @@ export class Play {
         if (thinking.signal.aborted) stopSearch(thinking.id);
         return !thinking.signal.aborted;
       } catch (error) {
+        if (thinking.signal.aborted) return false;
         if (error.status !== 429 || thinking.analyses) throw error;
         say(error.message, { bad: true });
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -335,6 +348,7 @@ export class Play {
       this.#draw();
       const last = await searching;
       if (!last || last.error || this.game.at !== at) return;
+      if (last.stopped === "interrupted") { this.#answer(); return; } // by the server, which ended
       const keyboard = this.board.contains(document.activeElement);
       await this.game.play(last.name, last.action);
       if (keyboard) this.board.focusCell();
@@ -367,7 +381,7 @@ export class Play {
 
   // ------------------------------------------------------------- new game, files, link
 
-  #choose() {
+  #ask() {
     const dialog = this.find(".new-game");
     dialog.querySelector("select").value = this.setup.games.find((one) => one.name === this.game.game.split(":")[0])?.name ?? "";
     dialog.returnValue = "";

@@ -41,6 +41,8 @@ export class Runner extends EventTarget {
 
   run() {
     return trying(async () => {
+      this.stop();
+      this.#thinking?.abort();
       const thinking = (this.#thinking = new AbortController());
       const { signal } = thinking;
       this.snapshot = null;
