@@ -531,7 +531,12 @@ def test_a_match_is_started_stopped_and_continued(tmp_path, in_the_background):
         sent(client, f"runs/{run['id']}/stop")
         ended = until(client, lambda now: not now["runs"][0]["running"])
         games = ended["matches"][0]["games"]
-        assert 2 <= games < 400_000 and not ended["runs"][0]["failed"] and not ended["matches"][0]["complete"]
+        assert (
+            2 <= games < 400_000
+            and not ended["runs"][0]["failed"]
+            and ended["runs"][0]["stopped"]
+            and not ended["matches"][0]["complete"]
+        )
         again = sent(client, "runs", **fields)
         until(client, lambda now: now["matches"][0]["games"] > games)
         sent(client, f"runs/{again['id']}/stop")

@@ -67,6 +67,7 @@ class Run:
         """Plain data for the page."""
         running = self.is_running
         return {"id": self.id, "command": self.command, "running": running, "lines": list(self._lines),
+                "stopped": self._stopped,
                 "failed": not running and not self._stopped and self._process.returncode != 0}  # fmt: skip
 
 
