@@ -204,3 +204,14 @@ def test_the_command_distils_and_fails_in_one_sentence(table_file, tmp_path):
     ):
         failed = run(*common, *wrong)
         assert failed.exit_code == 2 and said in failed.stderr and failed.stderr.count("\n") <= 2, failed.output
+
+
+def test_a_finished_training_says_again_how_it_ended(table_file, tmp_path):
+    plan = plan_for(table_file)
+    whole = distil(plan, tmp_path / "whole")
+    assert whole.losses is not None and whole.validation is not None
+    again = distil(plan, tmp_path / "whole")
+    assert replace(again, seconds=0.0) == replace(whole, seconds=0.0)
+    distil(plan, tmp_path / "parts", stop_at=12)
+    parts = distil(plan, tmp_path / "parts")
+    assert parts.losses == whole.losses and parts.validation == whole.validation and parts.warnings == whole.warnings

@@ -180,3 +180,19 @@ def test_a_move_that_is_no_pair_of_small_letters_is_no_move(tmp_path, moves):
     line = row([0, 1, 2]).rsplit("\t", 1)[0] + f"\t{moves}"
     with pytest.raises(InvalidFile, match="this is not a game"):
         read(game_of("go:5"), [write(tmp_path / "bad.tsv", [line])])
+
+
+def test_a_komi_that_go_does_not_have_teaches_no_value(tmp_path):
+    for komi, value in (("7.5", 1.0), ("3.75", np.nan), ("375", np.nan), ("1e9", np.nan)):
+        (tmp_path / "A.SGF").write_text(f"(;GM[1]SZ[5]KM[{komi}]RE[B+R];B[aa];W[bb];B[cc])")
+        np.testing.assert_array_equal(read(game_of("go:5"), [str(tmp_path)]).value, [value])
+
+
+def test_moves_of_a_table_are_on_the_board_or_passes(tmp_path):
+    file = tmp_path / "games.tsv"
+    for move, action in (("zz", 25), ("tt", 25), ("ee", 24)):
+        file.write_text(f"5\t7.5\tB+R\t?\t?\tx\taabb{move}\n")
+        assert read(game_of("go:5"), [str(file)]).actions.tolist() == [0, 6, action]
+    file.write_text("5\t7.5\tB+R\t?\t?\tx\taabbff\n")
+    with pytest.raises(InvalidFile, match="not a game"):
+        read(game_of("go:5"), [str(file)])

@@ -95,7 +95,7 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     before = seen.text_content()
     expect(seen).not_to_have_text(before)  # new games show by themselves
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator(".run b").first).to_have_text("ended")
+    expect(page.locator(".run b").first).to_have_text("stopped")
     stopped = games()
     start()
     expect(page.locator(".run b").first).to_have_text("playing")
@@ -106,7 +106,7 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     before = seen.text_content()
     expect(seen).not_to_have_text(before)  # the page is drawn anew while the button is held
     page.mouse.up()
-    expect(page.locator(".run b").first).to_have_text("ended")
+    expect(page.locator(".run b").first).to_have_text("stopped")
     assert games() > stopped
 
 

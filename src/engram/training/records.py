@@ -21,7 +21,7 @@ from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import SLACK, Game, copy_state
 from engram.games.go.board import MAX_POINTS, area_balance, board_dtype
 from engram.games.go.endings import ROLLOUTS, is_premature, survivors
-from engram.games.go.rules import LARGEST_KOMI, go
+from engram.games.go.rules import go
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.networks.encoding import Encoder, as_bytes, encode_state, rows_of
@@ -31,8 +31,9 @@ from engram.training.replay import Examples
 
 _RANK = re.compile(r"(\d+)\s*([kdp])", re.IGNORECASE)
 _DECIDED = re.compile(r"([BW])\+(\d|R)", re.IGNORECASE)
-_FILTER = re.compile(r"(.+):(\d+[kdp])")
+_FILTER = re.compile(r"(.+):(\d+[kdp])", re.IGNORECASE)
 _SPLIT = 1 << 32
+_PASS, _OLD_PASS = ord("z") - ord("a"), ord("t") - ord("a")  # both letters; the second as in SGF, up to 19×19
 MIN_KOMI = 3.0
 
 
@@ -258,9 +259,9 @@ def _games(text: str, size: int) -> Iterator[RecordedGame]:
     path, least = (Path(match[1]), strength(match[2])) if match else (Path(text), None)
     try:
         if path.is_dir():
-            for file in sorted(path.rglob("*.sgf")):
+            for file in sorted(file for file in path.rglob("*") if file.suffix.lower() == ".sgf"):
                 yield from _from_sgf(file, size, least)
-        elif path.suffix == ".sgf":
+        elif path.suffix.lower() == ".sgf":
             yield from _from_sgf(path, size, least)
         else:
             check_regular(path)
@@ -302,16 +303,20 @@ def _from_line(line: str, size: int, least: int | None, where: str) -> Iterator[
             return
         komi = np.nan if komi_text == "?" else float(komi_text)
         letters = np.frombuffer(moves.encode("ascii"), np.uint8).reshape(-1, 2).astype(np.int64) - ord("a")
-        if ((letters < 0) | (letters > 25)).any():
+        outside = ((letters < 0) | (letters >= size)).any(axis=1)
+        passes = (letters == _PASS).all(axis=1) | ((letters == _OLD_PASS).all(axis=1) & (size <= 19))
+        if (outside & ~passes).any():
             raise ValueError
     except ValueError:
         raise InvalidFile(f"{where}: this is not a game (board, komi, result, ranks, source, moves)") from None
     if len(letters):
-        yield RecordedGame(_playable(komi), value_of(komi, result), _actions(letters[:, 0], letters[:, 1], size))
+        komi = _playable(komi, size)
+        yield RecordedGame(komi, value_of(komi, result), _actions(letters[:, 0], letters[:, 1], size))
 
 
-def _playable(komi: float) -> float:
-    return komi if abs(komi) < LARGEST_KOMI and float(2 * komi).is_integer() else np.nan
+def _playable(komi: float, size: int) -> float:
+    """The komi, or nan for one that Go does not have, or that is larger than the board: some servers write 375."""
+    return komi if abs(komi) <= size * size and float(2 * komi).is_integer() else np.nan
 
 
 def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
@@ -343,4 +348,5 @@ def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame
         return
     rows = np.array([size if point is None else size - 1 - point[0] for _, point in moves])
     columns = np.array([size if point is None else point[1] for _, point in moves])
-    yield RecordedGame(_playable(komi), value_of(komi, str(texts["RE"])), _actions(columns, rows, size))
+    komi = _playable(komi, size)
+    yield RecordedGame(komi, value_of(komi, str(texts["RE"])), _actions(columns, rows, size))

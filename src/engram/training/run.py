@@ -205,7 +205,8 @@ class TrainingRun(ABC):
         line = {"step": state.done, "positions": state.done * self.plan.batch, **state.to_json()}
         about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
         save_network(self.folder / NETWORK, self.learner.result_net.network, about={"step": state.done, **about})
-        self.learner.save(self.folder / CHECKPOINT, about)
+        losses = [asdict(losses) for losses in self.losses]
+        self.learner.save(self.folder / CHECKPOINT, {**about, "losses": losses, "warnings": list(self.warnings)})
         # After the checkpoint, so that a killed training leaves no line of steps that it takes again.
         for kind in ("losses", "validation"):
             for name, number in (line[kind] or {}).items():

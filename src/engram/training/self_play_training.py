@@ -319,7 +319,9 @@ class _SelfPlayRun(TrainingRun):
         save_network(place / "playing", self._playing, about=trained)
         self._number += 1
         os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
-        shutil.rmtree(self.folder / f"{_CHECKPOINT}{self._number - 1}", ignore_errors=True)
+        for old in self.folder.glob(f"{_CHECKPOINT}*"):
+            if old.name != f"{_CHECKPOINT}{self._number}":
+                shutil.rmtree(old, ignore_errors=True)
         save_network(self.folder / NETWORK, self.learner.result_net.network, about=trained)
         for name in ("positions", "games", "mean_moves", "first_wins", "draws", "mean_age", "max_age"):
             self.board.add_scalar(f"games/{name}", getattr(state, name), state.done)

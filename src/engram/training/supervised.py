@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,12 +14,13 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 from torch import Tensor
 
+from engram import storage
 from engram.errors import InvalidParameter
 from engram.fleet.place import usable_cores
 from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
 from engram.training.records import PositionSource, RecordSampler, read
-from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
+from engram.training.run import CHECKPOINT, EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
 from engram.training.validation import Validation
 
 _Result = TypeVar("_Result")
@@ -55,7 +57,7 @@ class SupervisedPlan(HeldOutPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisedProgress(TrainingProgress):
-    """The state of such a training, with the latest validation; `losses` are zero before the first batch."""
+    """The state of such a training, with the latest validation."""
 
     validation: Validation | None
 
@@ -70,12 +72,19 @@ class SupervisedRun(TrainingRun):
     def __init__(self, plan: SupervisedPlan, folder: str | Path):
         super().__init__(plan, folder, plan.game)
         self.learner = Learner(starting_network(plan.network, self.game), plan.steps, **plan.rates)
-        self.restore()
+        about = self.restore()
+        with storage.reading(self.folder / CHECKPOINT):
+            self.losses = [Losses(**{key: float(n) for key, n in entry.items()}) for entry in about.get("losses", ())]
+            if (numbers := about.get("validation")) is not None:
+                figures: dict[str, Any] = {key: math.nan if n is None else n for key, n in numbers.items()}
+                self.validation = Validation(**figures)
+            self._warned = tuple(map(str, about.get("warnings", ())))
 
     def teach(self, teacher: PositionSource, held_out: PositionSource, actions: np.ndarray, doubts: list[str]) -> None:
         """Sets the positions to learn from, with all their actions (N,) and reasons to doubt them."""
         self._held_out, self._actions = held_out, actions
-        self._doubts = self.warnings = tuple(doubts)
+        self._doubts = tuple(doubts)
+        self.warnings = tuple(dict.fromkeys((*doubts, *self._warned)))
         plan, learner = self.plan, self.learner
         teacher.draw(1, plan.seed, 0)  # compiles here, where Ctrl-C is heard
 
@@ -104,8 +113,7 @@ class SupervisedRun(TrainingRun):
 
     def standing(self) -> SupervisedProgress:
         """See `TrainingRun`."""
-        losses = self.mean_losses() or Losses(0.0, 0.0, 0.0)
-        return SupervisedProgress(**{**self.course, "losses": losses}, validation=self.validation)
+        return SupervisedProgress(**self.course, validation=self.validation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,10 +55,10 @@ def progress_line(progress: Any, plan: Any) -> str:
     parts = [
         f"step {progress.done:,}/{plan.steps:,}",
         f"{progress.done * plan.batch / max(progress.seconds, 1e-9):,.0f} positions/s",
-        f"policy {losses.policy:.3f} ({losses.accuracy:.1%} right)",
     ]
-    if not math.isnan(losses.value):
-        parts.append(f"value {losses.value:.3f}")
+    if losses is not None:
+        parts.append(f"policy {losses.policy:.3f} ({losses.accuracy:.1%} right)")
+        parts += [] if math.isnan(losses.value) else [f"value {losses.value:.3f}"]
     if validation is not None:
         parts.append(f"held out: policy {validation.accuracy:.1%} right")
         parts += [] if math.isnan(validation.value_sign) else [f"value's sign {validation.value_sign:.1%}"]
