@@ -77,11 +77,12 @@ X to play"""
 
 
 class Filler(Passer):
-    """A network that wants to fill its own eyes, and hardly sees the pass."""
+    """A network that gives nearly all to stones that stand, and of the rest more to its eyes than to the pass."""
 
     def evaluate(self, states):
-        policy = np.full((len(states), 50), 1e-4, np.float32)
-        policy[:, [0, 5, 8, 13]] = 0.25
+        policy = np.full((len(states), 50), 0.02, np.float32)
+        policy[:, [0, 5, 8, 13]] = 1e-3
+        policy[:, 49] = 1e-7
         return Evaluation(1.0 - 2.0 * states["colour"].astype(np.float32), policy)
 
 
@@ -131,6 +132,16 @@ def test_own_eyes_are_not_filled(simulations, passed):
     game, state = position(EYES, 6.5, passed=passed)
     assert passes(game, state, puct(evaluator=Filler(), num_leaves=4), simulations)
     assert passes(game, state, puct(evaluator=Filler(), rollout="heavy", rollout_share=0.5), simulations)
+
+
+@pytest.mark.parametrize("simulations", [100, 2000])
+def test_go9_keeps_its_eyes(simulations):
+    """It gives 0.1 % to one of the two eyes, and the rest to points that are taken."""
+    rows = [". X X X O O O . O", "X . X X O O O O .", *["X X X X O O O O O"] * 2, *["X X X X X O O O O"] * 5]
+    game = game_of("go:9,komi=0.5")
+    state = game.parse_state("\n".join([*rows, "X to play"]))
+    result = Search(game, puct(network="go9", num_leaves=4)).run(state, Limit(simulations=simulations))
+    assert result.name == "pass"
 
 
 @pytest.mark.parametrize("preset", [puct_rave, uct_prior])

@@ -12,7 +12,17 @@ import math
 import numpy as np
 
 from engram.games.game import State
-from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, copy_position, lanes_around, point_of
+from engram.games.go.board import (
+    MAX_POINTS,
+    area_balance,
+    bits_of,
+    board_dtype,
+    copy_position,
+    lanes_around,
+    liberties_after,
+    not_suicide,
+    point_of,
+)
 from engram.games.go.heavy import heavy_rollout
 from engram.games.go.ladders import LARGE, rule_out_extensions
 from engram.games.go.rollout import value_of
@@ -25,7 +35,8 @@ ROLLOUTS = 16
 AT_LEAVES = 8
 """Rollouts that judge a pass in a search, where many leaves have the same dead stones."""
 LIKELY = 0.05
-"""Passes with more than this share of the policy, moves into own eyes among them, are judged."""
+"""Passes with more than this share of the policy's legal moves are judged, moves into own eyes among them."""
+EYE, OTHER = 1, 2
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -102,11 +113,16 @@ def is_premature(state, balance, rollouts):
 
 
 @compiled
-def _fills_eye(state, action):
+def _kind_of(state, action):
+    """0 for a point that is taken or would be suicide, `EYE` for an own eye, `OTHER` else."""
     stride = state.width + _1
     point = np.uint64((np.uint64(action) // state.width + _1) * stride + np.uint64(action) % state.width + _1)
-    is_empty = state.chain[point] == _0
-    return is_empty and is_own_eye(state, point, lanes_around(state, point, stride), state.colour, stride)
+    if state.chain[point] != _0:
+        return 0
+    lanes = lanes_around(state, point, stride)
+    if not_suicide(liberties_after(state, lanes), bits_of(lanes, _1 - state.colour)) == _0:
+        return 0
+    return EYE if is_own_eye(state, point, lanes, state.colour, stride) else OTHER
 
 
 def endings(state, weights):
@@ -119,9 +135,10 @@ def endings(state, weights):
     ends = ends_by_pass(state)
     eyes, others = 0.0, 0.0
     for action in range(num_points):
-        if _fills_eye(state, action):
+        kind = _kind_of(state, action)
+        if kind == EYE:
             eyes += weights[action]
-        else:
+        elif kind == OTHER:
             others += weights[action]
     passes = eyes + weights[num_points]
     likely = passes > LIKELY * (passes + others)
@@ -137,7 +154,7 @@ def endings(state, weights):
         premature = is_premature(state, balance, AT_LEAVES)
         if not premature or others > 0.0:
             for action in range(num_points):
-                if _fills_eye(state, action):
+                if _kind_of(state, action) == EYE:
                     weights[action] = np.float32(0.0)
             weights[num_points] = np.float32(0.0 if premature else passes)
     return math.nan
