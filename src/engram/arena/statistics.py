@@ -154,17 +154,18 @@ def means(pairs: Any, alike: Any) -> Means | None:
     a, b = outcomes.mean(axis=0).tolist()
     unit = np.unique(np.asarray(alike)[mask], return_inverse=True)[1]
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
-    count, difference, half = len(sizes), a - b, math.inf
+    count, difference = len(sizes), a - b
     widest = float(np.ptp(outcomes))
-    if count > 1 and widest > 0.0 and np.ptp(sums / sizes) <= _SAME * widest:
+    if count < 2 or widest == 0.0:
+        return Means(a, b, difference, -math.inf, math.inf)
+    if np.ptp(sums / sizes) <= _SAME * widest:
         chance = 1.0 - 0.025 ** (1.0 / count)
         low, high = difference - chance * (widest + difference), difference + chance * (widest - difference)
         return Means(a, b, difference, low, high)
-    if count > 1 and widest > 0.0:
-        from scipy.special import stdtrit  # late: SciPy takes longer to load than a short match
+    from scipy.special import stdtrit  # late: SciPy takes longer to load than a short match
 
-        spread = math.sqrt(float(((sums - sizes * sums.sum() / sizes.sum()) ** 2).sum()) * count / (count - 1))
-        half = float(stdtrit(count - 1, 0.975)) * spread / len(outcomes)
+    spread = math.sqrt(float(((sums - sizes * sums.sum() / sizes.sum()) ** 2).sum()) * count / (count - 1))
+    half = float(stdtrit(count - 1, 0.975)) * spread / len(outcomes)
     return Means(a, b, difference, difference - half, difference + half)
 
 

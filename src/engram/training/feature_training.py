@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
 from engram.training.feature_learner import FeatureLearner, FeatureValidation
 from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
-from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun
+from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, with_nan
 
 POSITIONS = "positions.safetensors"
 
@@ -91,8 +90,7 @@ class _FeatureRun(TrainingRun):
         if (self.folder / POSITIONS).exists():
             self._sampler.load(self.folder / POSITIONS)
         if (numbers := self.restore().get("validation")) is not None:
-            figures: dict[str, Any] = {key: math.nan if n is None else n for key, n in numbers.items()}
-            self.validation = FeatureValidation(**figures)
+            self.validation = FeatureValidation(**with_nan(numbers))
 
     def run(
         self, checkpoint_s: float = 60.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None,

@@ -9,7 +9,7 @@ import math
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
@@ -301,6 +301,11 @@ def starting_network(text: str, game: Game) -> NetworkModule:
     network = load_network(find(text))
     check_fit(network.configuration, game, text)
     return NetworkModule.of(network)
+
+
+def with_nan(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of figures that `without_nan` wrote."""
+    return {key: math.nan if number is None else number for key, number in numbers.items()}
 
 
 def without_nan(data: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,16 @@ from engram.fleet.place import usable_cores
 from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
 from engram.training.records import PositionSource, RecordSampler, read
-from engram.training.run import CHECKPOINT, EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
+from engram.training.run import (
+    CHECKPOINT,
+    EARLY,
+    Course,
+    HeldOutPlan,
+    TrainingProgress,
+    TrainingRun,
+    starting_network,
+    with_nan,
+)
 from engram.training.validation import Validation
 
 _Result = TypeVar("_Result")
@@ -76,8 +84,7 @@ class SupervisedRun(TrainingRun):
         with storage.reading(self.folder / CHECKPOINT):
             self.losses = [Losses(**{key: float(n) for key, n in entry.items()}) for entry in about.get("losses", ())]
             if (numbers := about.get("validation")) is not None:
-                figures: dict[str, Any] = {key: math.nan if n is None else n for key, n in numbers.items()}
-                self.validation = Validation(**figures)
+                self.validation = Validation(**with_nan(numbers))
             self._warned = tuple(map(str, about.get("warnings", ())))
 
     def teach(self, teacher: PositionSource, held_out: PositionSource, actions: np.ndarray, doubts: list[str]) -> None:

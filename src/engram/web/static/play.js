@@ -291,19 +291,20 @@ export class Play {
 
   /** Starts a search, and returns whether it is still wanted. The engine's move waits for a place on a busy server. */
   async #start(asked, thinking) {
-    for (;;) {
+    const { signal } = thinking;
+    while (!signal.aborted) {
       try {
         thinking.id = (await post("searches", asked)).id;
-        if (thinking.signal.aborted) stopSearch(thinking.id);
-        return !thinking.signal.aborted;
+        if (!signal.aborted) return true;
+        stopSearch(thinking.id);
       } catch (error) {
-        if (thinking.signal.aborted) return false;
+        if (signal.aborted) break;
         if (error.status !== 429 || thinking.analyses) throw error;
         say(error.message, { bad: true });
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-        if (thinking.signal.aborted) return false;
       }
     }
+    return false;
   }
 
   #take(snapshot) {
