@@ -331,9 +331,9 @@ def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp
 
 def test_two_undos_at_once_take_back_two_moves(visit):
     page = visit().page
-    for column in "4433":
+    for number, column in enumerate("4433", start=1):
         page.get_by_role("button", name=f"Column {column}").click()
-    expect(page.locator(".history button.main")).to_have_count(4)
+        expect(page.locator(".history button.main")).to_have_count(number)
     page.evaluate("() => { for (const _ of [1, 2]) document.querySelector('.undo').click(); }")
     expect(page.locator(".turn")).to_have_text("Red to move")
     expect(page.locator(".history button.main").nth(1)).to_have_attribute("aria-current", "step")
