@@ -13,6 +13,7 @@ import pytest
 
 from engram.errors import InvalidParameter, TooLarge
 from engram.fleet import Fleet, WorkerError, default_workers, spread
+from engram.fleet.processes import interpreter
 
 
 def slow_square(number, seconds=0.0):
@@ -50,6 +51,16 @@ def test_results_come_in_the_order_of_the_tasks():
     squares = [number * number for number in range(9)]
     assert list(spread(slow_square, tasks, 1)) == list(spread(slow_square, tasks, 3)) == squares
     assert list(spread(partial(slow_square, seconds=0.0), [(3,)], 4)) == [9]
+
+
+def test_workers_import_nothing_from_the_working_directory(tmp_path, monkeypatch):
+    for name in ("json", "pickle", "operator", "signal"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w').write('x')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", str(tmp_path))])
+    assert list(spread(slow_square, [(number,) for number in range(3)], 2)) == [0, 1, 4]
+    subprocess.run(interpreter("import signal, pickle, operator"), check=True)
+    assert not (tmp_path / "imported").exists()
 
 
 def test_the_default_number_of_processes_is_that_of_the_environment(monkeypatch):

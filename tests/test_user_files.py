@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,20 @@ from engram.memory import files
 from engram.memory.store import Store
 from engram.networks.by_name import find
 from engram.user_files import code_of, is_in_file, stored
+
+FAILS = """
+class Mine:
+    def __init__(self, left=9): self.left = left
+    def legal_actions(self): return [0, 1] if self.left else []
+    def to_play(self): return self.left % 2
+    def outcome(self): return 1.0
+    def copy(self): return Mine(self.left)
+    def __str__(self): return str(self.left)
+    def play(self, action):
+        self.left -= 1
+        if self.left == 3:
+            raise KeyError("boom")
+"""
 
 GAME = """
 from pathlib import Path
@@ -260,3 +275,17 @@ def test_what_is_typed_may_name_a_file_also_after_a_refusal(evil):
     with stored("a record"), pytest.raises(InvalidSpecification, match="code and was not run"):
         game(text)
     assert not marker.exists() and engram.game(text).name == text and marker.exists()
+
+
+@pytest.mark.parametrize("command", [("check",), ("move", "-n", "100", "-g")])
+def test_a_failure_in_a_module_that_the_file_imports_is_one_sentence(tmp_path, command):
+    (tmp_path / "library_of_mine.py").write_text(FAILS)
+    (tmp_path / "game_of_mine.py").write_text(
+        "from engram import PythonGame\nfrom library_of_mine import Mine\n"
+        "def mine(): return PythonGame('mine', Mine, num_actions=2, max_moves=10)\n"
+    )
+    words = [*command, f"{tmp_path / 'game_of_mine.py'}:mine"]
+    run = subprocess.run([sys.executable, "-m", "engram", *words], capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr.strip().splitlines()[-1] == "engram: library_of_mine.py:12 play raised KeyError: 'boom'"
+    assert "Traceback" not in run.stderr

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
+from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,9 +40,6 @@ class _Record:
     digest: str
     present_digest: Callable[[], str]
 
-
-_files: set[str] = set()
-"""Files that a specification has named in this process."""
 
 _moved: tuple[Path, Path] | None = None
 """A folder of another machine, and the folder of this machine that holds its files."""
@@ -206,7 +204,8 @@ def failure(error: BaseException, *, users_only: bool = False) -> str:
     Args:
       users_only: an exception without such a line gives an empty text.
     """
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in _files]
+    called = dropwhile(lambda frame: not frame.filename.startswith(PACKAGE), traceback.extract_tb(error.__traceback__))
+    frames = [frame for frame in called if _is_users(frame.filename)]  # the caller's own script stands before them
     if not frames:
         return "" if users_only else f"{type(error).__name__}: {error}"
     place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} {frames[-1].name}"
@@ -248,11 +247,15 @@ class _Neighbours:
         return spec
 
 
+def _is_users(place: str) -> bool:
+    """Whether a path is neither engram's nor Python's nor an installed package's."""
+    return os.path.isabs(place) and not place.startswith(PACKAGE) and not is_installed(place)
+
+
 def _folder_of(module: Any) -> str:
     """The folder of a user's module; "" for those of engram, Python and installed packages."""
     place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", None) or ()), "")
-    is_users = os.path.isabs(place) and not place.startswith(PACKAGE) and not is_installed(place)
-    return os.path.dirname(os.path.realpath(place)) + os.sep if is_users else ""
+    return os.path.dirname(os.path.realpath(place)) + os.sep if _is_users(place) else ""
 
 
 @contextmanager
@@ -288,7 +291,6 @@ def _neighbours_first(folder: str) -> Iterator[None]:
 
 def _module(path: Path) -> ModuleType:
     full = str(path.resolve())
-    _files.add(full)
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == full:
             return module

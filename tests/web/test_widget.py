@@ -1,6 +1,7 @@
 """The widget of notebooks: its front end in a real browser, over the model of a real search."""
 
 import json
+import time
 
 import pytest
 
@@ -168,3 +169,18 @@ def test_without_anywidget_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "engram.web.live", None)
     with pytest.raises(MissingPackage, match=r"pip install 'engram\[notebook\]'"):
         engram.widget(engram.Search("tic_tac_toe"))
+
+
+def test_a_second_analysis_of_a_search_ends_the_first():
+    search = engram.Search("go:9")
+    first, second = (engram.widget(search, limit=engram.Limit(seconds=600)) for _ in range(2))
+    first.analyse()
+    time.sleep(0.3)
+    second.analyse()
+    assert not first.running and second.running
+    while second.snapshot is None:  # it comes during the run
+        time.sleep(0.01)
+    with pytest.raises(InvalidState, match="this search is under way"):
+        search.run(search.game.initial_state(), engram.Limit(simulations=10))
+    second.stop()
+    assert second.result.stopped == "interrupted"

@@ -59,7 +59,8 @@ def _exit_code(run: Callable[[], Any]) -> int:
         code, sentence = 1, "this needs more memory than the machine has"
     except OSError as error:
         broken = isinstance(error, BrokenPipeError)
-        code, sentence = (141, "") if broken else (1, error.strerror or str(error))
+        place = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        code, sentence = (141, "") if broken else (1, f"{place}{error.strerror}" if error.strerror else str(error))
         with suppress(OSError):  # Python would flush its buffer at exit, and fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:

@@ -13,6 +13,7 @@ import numpy as np
 
 from engram.conformance.search_contract import first_run
 from engram.drivers.limit import Limit
+from engram.drivers.turns import Turns, in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -78,7 +79,7 @@ class RootStatistics:
     simulations: int
 
 
-class Lockstep:
+class Lockstep(Turns):
     """Searches of up to `num_games` states at once, with one preset.
 
     Args:
@@ -119,6 +120,7 @@ class Lockstep:
         first_run(self._groups[0])
         self._at_once = num_games if at_once is None else at_once
         self._roots: list[State | None] = [None] * num_games
+        super().__init__()
 
     def _check_groups(self, at_once: int | None) -> None:
         """Raises InvalidParameter for what two threads cannot share."""
@@ -134,12 +136,14 @@ class Lockstep:
             if is_wrong:
                 raise InvalidParameter(f"several groups are not possible: {reason}")
 
+    @in_turn
     def clear(self, tree: int) -> None:
         """Empties a tree, and the memory of its own."""
         self._roots[tree] = None
         group, number = self._places[tree]
         self._groups[group].new_game(number)
 
+    @in_turn
     def advance(self, tree: int, action: int) -> None:
         """Follows a move: the subtree below it becomes the tree; see `Search.advance`."""
         (group, number), root = self._places[tree], self._roots[tree]
@@ -151,6 +155,7 @@ class Lockstep:
         if keeps:
             self.game.write(work.root_states[number], state)
 
+    @in_turn
     def run(
         self, states: Sequence[State], limit: Limit, seeds: Sequence[int], *, trees: Sequence[int] | None = None,
         noise: RootNoise | None = None,
@@ -187,10 +192,11 @@ class Lockstep:
         parts: list[list[_Task]] = [[] for _ in self._groups]
         for task in zip(numbers, states, seeds, strict=True):
             parts[self._places[task[0]][0]].append(task)
-        if len(parts) == 1:
-            results = self._search(0, parts[0], limit, noise, threading.Event())
-        else:
-            results = self._search_side_by_side(parts, limit, noise)
+        with self._run_under_way():
+            if len(parts) == 1:
+                results = self._search(0, parts[0], limit, noise, threading.Event())
+            else:
+                results = self._search_side_by_side(parts, limit, noise)
         for tree, (root, _) in results.items():
             self._roots[tree] = root
         return [results[tree][1] for tree in numbers]

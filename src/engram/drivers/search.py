@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_
 from engram.drivers.limit import Limit
 from engram.drivers.readout import choice, result, root_moves
 from engram.drivers.result import Choice, SearchResult
+from engram.drivers.turns import Turns, in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -42,7 +42,7 @@ ROUNDS = 10_000
 """After so many rounds of simulations that all end games, `ask` returns no leaf."""
 
 
-class Search:
+class Search(Turns):
     """A search of one game, kept from move to move.
 
     Args:
@@ -56,6 +56,9 @@ class Search:
         are added up.
       leaves: the most leaves in flight, 1 to 1024, of a search that asks an evaluator outside; see `ask`. None: the
         search values its leaves itself.
+
+    Threads may share a search: their calls that change it wait for each other, but during a run they are refused
+    (`InvalidState`), as are those of the run's own `progress`, `stop` and evaluator.
 
     Raises:
       InvalidSpecification: no such preset.
@@ -86,8 +89,9 @@ class Search:
         first_run(self._workspace)
         self._root: State | None = None
         self._pace = math.inf  # seconds a simulation in the last slice of this tree
-        self._running: tuple[State, float] | None = None  # root and start of the run under way
+        self._present: tuple[State, float] | None = None  # root and start of the run under way
         self._asks = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
+        super().__init__()
 
     @property
     def tree(self) -> Tree:
@@ -113,6 +117,7 @@ class Search:
         """Compiles, or loads from the cache, all that this search calls. `run` does so before its clock starts."""
         self._workspace.warm_up()
 
+    @in_turn
     def clear(self) -> None:
         """Empties the tree and this search's own memory, and gives up all leaves in flight."""
         self._root, self._asks = None, False
@@ -120,6 +125,7 @@ class Search:
         for number in range(len(self._workspace.trees)):
             self._workspace.new_game(number)
 
+    @in_turn
     def advance(self, action: int) -> None:
         """Follows a move: the subtree below it becomes the tree.
 
@@ -155,12 +161,13 @@ class Search:
         Raises:
           InvalidState: there is no tree yet.
         """
-        if self._root is None:
+        root = self._present[0] if self._runs and self._present is not None else self._root
+        if root is None:
             raise InvalidState("this search has no tree yet")
         game, tree = self.game, self.tree
         names = tuple(game.action_name(action) for action in range(game.num_actions))
         nodes = tree.nodes[: tree.num_nodes]
-        return SavedTree(game.name, self.preset.text, nodes, names, game.render(self._root), tree.bounds)
+        return SavedTree(game.name, self.preset.text, nodes, names, game.render(root), tree.bounds)
 
     def _repr_html_(self) -> str:
         """The output of a notebook: its tree as an icicle."""
@@ -168,6 +175,7 @@ class Search:
             return notebook(Markup(f"<h4>{safe(self.game.name)}: {safe(self.preset.text)}</h4>"), "no tree yet")
         return self.saved_tree()._repr_html_()
 
+    @in_turn
     def save(self, path: str | Path) -> None:
         """Writes the search to a file, completely or not at all.
 
@@ -186,6 +194,7 @@ class Search:
         """Raises the exceptions of `save`, for a call before a long search."""
         saving.check_save(path, self._workspace)
 
+    @in_turn
     def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
@@ -203,6 +212,7 @@ class Search:
         self._asks = saving.load(path, self._workspace, max_bytes)
         self._root = self.game.read(self._workspace.root_states[0])
 
+    @in_turn
     def run(
         self, state: State, limit: Limit, *, seed: int | None = 0, progress: Callable[[int, float], None] | None = None,
         every: int | None = None, stop: Callable[[], bool] | None = None,
@@ -218,7 +228,8 @@ class Search:
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
             Two runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, and if no rule
             is a function of the budget.
-          progress: called with (simulations, seconds) at most ten times a second; it may read `moves` and `tree`.
+          progress: called with (simulations, seconds) at most ten times a second; it may read `moves`, `tree` and
+            `so_far`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
           stop: called about every 10 ms, or up to 50 with threads on one tree; true ends the search as Ctrl-C
             does (`stopped` is `interrupted`).
@@ -231,6 +242,7 @@ class Search:
         root, seconds, stopped = self._search(state, limit, seed, progress, every, stop)
         return result(self._workspace, root, seconds, stopped)
 
+    @in_turn
     def choose(self, state: State, limit: Limit, *, seed: int | None = 0) -> Choice:
         """Searches as `run` does, but reads the best move alone, which counts where budgets are small.
 
@@ -269,7 +281,8 @@ class Search:
         start = time.perf_counter()
         assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
-        with self._under_way(root, start), interrupt_event() as interrupted:
+        self._present = root, start
+        with self._run_under_way(), interrupt_event() as interrupted:
             stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
             for extended in extended_budgets(self.preset.decision, limit.simulations):
                 if stopped != "simulations" or is_agreed(root_moves(work)):
@@ -294,6 +307,7 @@ class Search:
         # A copy, because the caller may change the object before the next search.
         self._root = self.game.read(work.root_states[0])
 
+    @in_turn
     def ask(self, count: int = 1, *, state: State | None = None, seed: int | None = 0) -> list[Leaf]:
         """The next leaves of the search, for an evaluator outside: a person, a laboratory, a language model.
 
@@ -360,6 +374,7 @@ class Search:
         """The leaves in flight, in the order of asking."""
         return [leaf_of(self._workspace, slot) for slot in self._workspace.in_flight]
 
+    @in_turn
     def tell(
         self, leaf: Leaf | str, value: float | None = None, policy: Policy | None = None,
         embedding: Sequence[float] | None = None,
@@ -384,6 +399,7 @@ class Search:
         work.prepare(None)
         work.take_in(slot, batch)
 
+    @in_turn
     def forget(self, leaf: Leaf | str) -> None:
         """Gives up a leaf whose value does not come: the tree is as if it had not been entered.
 
@@ -398,14 +414,6 @@ class Search:
             raise InvalidParameter(f"a search with the column {name} cannot forget a leaf: tell a value")
         self._workspace.withdraw(slot)
 
-    @contextmanager
-    def _under_way(self, root: State, start: float) -> Iterator[None]:
-        self._running = (root, start)
-        try:
-            yield
-        finally:
-            self._running = None
-
     def so_far(self, lines: int | None = None) -> SearchResult:
         """The result so far of the run under way, for its `progress` and `stop`, or of a search by `ask` and `tell`.
 
@@ -418,11 +426,11 @@ class Search:
         Raises:
           InvalidState: no search is under way.
         """
-        if self._running is None:
+        if not self._runs or self._present is None:
             if not self._asks or self._root is None:
                 raise InvalidState("no search is under way")
             return result(self._workspace, self._root, 0.0, "running", lines)
-        root, start = self._running
+        root, start = self._present
         return result(self._workspace, root, time.perf_counter() - start, "running", lines)
 
     def _run_until(

@@ -30,7 +30,7 @@ from engram.fleet.interface import NOTHING, AnyFleet, Link, WorkerError, portabl
 from engram.fleet.log import LEVELS, log_to_stderr
 from engram.fleet.place import check_workers
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.fleet.processes import serve; serve()"
+_START = "from engram.fleet.processes import serve; serve()"
 _READY = b"engram worker ready\n"
 _OF_SCRIPT = b"\x8c\x08__main__"  # how pickle names the module of the caller's script
 _LOG = logging.getLogger("engram.fleet")
@@ -68,7 +68,7 @@ class Fleet(AnyFleet):
         try:
             for worker in range(count):
                 process = subprocess.Popen(
-                    [sys.executable, "-c", _START, json.dumps(sys.path)],
+                    interpreter(_START),
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "ENGRAM_QUIET": "1"}, **apart,
                 )  # fmt: skip
                 self._processes.append(process)
@@ -201,6 +201,15 @@ class Fleet(AnyFleet):
                 except Exception as error:
                     kind, content = _FAILED, WorkerError(f"a worker's message cannot be read: {error}")
                 self._messages.put((worker, kind, content))
+
+
+def interpreter(code: str, *arguments: str) -> list[str]:
+    """The command of a fresh interpreter that runs `code`, with the modules of this one and `sys.argv[1:]` as given.
+
+    By itself `-c` would import Python's own modules from the working directory first, which may be anyone's.
+    """
+    start = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
+    return [sys.executable, "-P", "-c", start + code, json.dumps(sys.path), *arguments]
 
 
 def pickled(order: Any) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import anywidget
 import traitlets
@@ -27,6 +28,7 @@ _STYLE = """
 """
 ENDS_S = 5.0
 """Longest wait for a stopped search, which ends within some 50 ms."""
+_sessions: WeakKeyDictionary[Search, SearchSession] = WeakKeyDictionary()
 
 
 def _module() -> str:
@@ -75,7 +77,7 @@ class LiveSearch(anywidget.AnyWidget):
         return None if self._session is None else self._session.result
 
     def analyse(self) -> None:
-        """Starts a search of the position, on a thread of its own.
+        """Starts a search of the position, on a thread of its own; another widget's analysis with this `Search` ends.
 
         Raises:
           InvalidState: the game is over, or a search is running.
@@ -84,7 +86,11 @@ class LiveSearch(anywidget.AnyWidget):
             raise InvalidState("this widget's search is still running: stop it, or wait for its end")
         if self.search.game.is_over(self.state):
             raise InvalidState(f"{self.search.game.name}: the game is over, there is nothing to search")
+        if (other := _sessions.get(self.search)) is not None:  # of another widget, or of this cell's last run
+            other.stop()
+            other.wait(ENDS_S)
         self._session = SearchSession(self.search, self.state, self._limit, seed=0, audience=self)
+        _sessions[self.search] = self._session
         self.running = True
         self._session.start()
 

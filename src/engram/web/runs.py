@@ -7,7 +7,6 @@ import secrets
 import shlex
 import signal
 import subprocess
-import sys
 import threading
 from collections import deque
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import Any
 
 from engram.arena.configuration import MatchOptions, configure
 from engram.arena.database import shown
+from engram.fleet.processes import interpreter
 from engram.web.fields import Fields
 from engram.web.sessions import Busy, Missing
 from engram.web.trust import typed
@@ -42,7 +42,7 @@ class Run:
         self._lines: deque[str] = deque(maxlen=4)
         # A session of its own: Ctrl-C in the server's terminal does not end a match.
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, *arguments], stdin=subprocess.DEVNULL,
+            interpreter(_START, *arguments), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         threading.Thread(target=self._read, daemon=True).start()

@@ -1,0 +1,118 @@
+"""A search in several hands: threads take turns, and nothing changes a search during a run."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import engram
+from engram import Limit, Lockstep, Search
+from engram.errors import InvalidState
+
+GAME = engram.game("connect_four")
+LATE = GAME.play_moves("1 1 2 2 3 3")
+
+
+def visits(result):
+    return sum(move.visits for move in result.moves)
+
+
+def test_threads_that_share_a_search_take_turns_or_are_refused():
+    search, start = Search(GAME, "uct"), GAME.initial_state()
+    right = {seed: Search(GAME, "uct").run(start, Limit(simulations=30_000), seed=seed).value for seed in range(4)}
+
+    def run(seed):
+        values = []
+        for _ in range(6):
+            try:
+                search.clear()
+                values.append(search.run(start, Limit(simulations=30_000), seed=seed))
+            except InvalidState as refusal:
+                assert str(refusal).startswith("this search is under way: wait for its end")
+        return values
+
+    with ThreadPoolExecutor(4) as pool:
+        for seed, results in enumerate(pool.map(run, range(4))):
+            # Between a thread's `clear` and its `run` another may have searched: then the tree goes on.
+            assert all(result.simulations == 30_000 for result in results)
+            assert all(result.value == right[seed] or visits(result) > 30_000 for result in results)
+
+
+def test_tells_of_several_threads_all_count():
+    search = Search(GAME, "puct", leaves=64)
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(10):
+            leaves = search.ask(64)
+            list(pool.map(lambda leaf: search.tell(leaf, 0.0), leaves))
+    assert not search.leaves
+    assert search.tree.nodes[0]["visit_count"] == search.so_far().simulations
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda search: search.run(LATE, Limit(simulations=50)),
+        lambda search: search.choose(LATE, Limit(simulations=50)),
+        lambda search: search.clear(),
+        lambda search: search.advance(3),
+        lambda search: search.save("never.search"),
+        lambda search: search.load("never.search"),
+        lambda search: search.ask(),
+    ],
+    ids=["run", "choose", "clear", "advance", "save", "load", "ask"],
+)
+def test_nothing_changes_a_search_during_its_run(change):
+    search, start, refusals = Search(GAME, "uct"), GAME.initial_state(), []
+
+    def progress(simulations, seconds):
+        try:
+            change(search)
+        except InvalidState as refusal:
+            refusals.append(str(refusal))
+        assert search.saved_tree().nodes[0]["visit_count"] == simulations
+
+    result = search.run(start, Limit(simulations=3000), every=1000, progress=progress)
+    assert len(refusals) >= 2 and all("this search is under way" in refusal for refusal in refusals)
+    assert result.simulations == 3000 and GAME.same(search.root, start)
+    assert result.value == Search(GAME, "uct").run(start, Limit(simulations=3000)).value
+
+
+def test_a_search_that_failed_runs_again():
+    search = Search(GAME, "uct")
+
+    def fails(simulations, seconds):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        search.run(GAME.initial_state(), Limit(simulations=2000), every=1000, progress=fails)
+    assert search.run(GAME.initial_state(), Limit(simulations=2000)).simulations == 2000
+
+
+class Nested:
+    """An evaluator that runs the search that asks it."""
+
+    def __init__(self):
+        self.work = None
+
+    def evaluate(self, states):
+        if self.work is not None:
+            self.work()
+        return engram.Evaluation(np.zeros(len(states)))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_an_evaluator_cannot_run_the_search_that_asks_it(together):
+    evaluator, start = Nested(), GAME.initial_state()
+    preset = engram.presets.puct(evaluator=evaluator)
+    search = Lockstep(GAME, preset, 1) if together else Search(GAME, preset)
+
+    def run():
+        if together:
+            return search.run([start], Limit(simulations=10), [0])[0]
+        return search.run(start, Limit(simulations=10))
+
+    evaluator.work = run
+    with pytest.raises(engram.EngramError, match="this search is under way"):
+        run()
+    evaluator.work = None
+    assert run().simulations == 10
