@@ -74,9 +74,11 @@ def test_two_players_have_the_elo_of_their_match_half_each():
     assert ratings.elo == pytest.approx([one.elo / 2, -one.elo / 2])
     lead, error = ratings.difference(0, 1)
     assert lead == pytest.approx(400 * math.log10(0.625 / 0.375))
-    # Two pairs are added: p̃ = 7/12, and Σ(s − n·p̃)² over 12·p̃·(1 − p̃) is the dispersion; the weight is 8·p·(1 − p).
-    dispersion = 4 * 0.833333 / (12 * 7 / 12 * 5 / 12)
-    assert one.dispersion == pytest.approx(dispersion, rel=1e-5)
+    # The weight is 8·p·(1 − p), of which four pairs leave ¾; Σ(s − 2p)² = 1.25. All pairs are those of this match.
+    weight = 8 * 0.625 * 0.375
+    overall = (2 + 1.25) / (1 + 0.75 * weight)
+    dispersion = (1.25 + weight * overall) / (0.75 * weight + weight)
+    assert one.squares == pytest.approx(1.25)
     assert error == pytest.approx(400 / math.log(10) * math.sqrt(dispersion / (8 * 0.625 * 0.375)), rel=1e-5)
     assert ratings.high - ratings.elo == pytest.approx([1.959964 * error / 2] * 2)
 
@@ -111,6 +113,21 @@ def test_intervals_contain_true_ratings_as_often_as_they_say():
         leads += abs(lead - target.difference(5, 2)[0]) < 1.96 * error
     assert 0.93 <= held.mean() / rounds <= 0.985
     assert 0.90 <= leads / rounds <= 0.99
+
+
+@pytest.mark.parametrize(("count", "pairs", "draws"), [(20, 10, 0.9), (20, 2, 0.3), (12, 10, 0.5), (2, 10, 0.5)])
+def test_intervals_of_short_and_of_drawn_matches_are_as_wide_as_their_errors(count, pairs, draws):
+    rng, elo, errors = np.random.default_rng(8), [], []
+    wins = (1 - draws) / 2
+    for _ in range(40 if count > 2 else 400):
+        results = {
+            pairing: standing(rng.choice([1, 0, -1], p=[wins, draws, wins], size=(pairs, 2)))
+            for pairing in combinations(range(count), 2)
+        }
+        ratings = rate(count, results)
+        elo.append(ratings.elo)
+        errors.append(np.sqrt(np.diag(ratings.covariance)))
+    assert 0.9 < np.mean(errors) / np.std(elo) < 1.15
 
 
 def _expected(score):

@@ -49,7 +49,7 @@ def test_counts_score_and_elo_by_hand():
     assert found.score_high == pytest.approx(middle + 1.959964 * spread, abs=1e-6)
 
 
-def test_normalised_elo_and_dispersion_by_hand():
+def test_normalised_elo_and_squares_by_hand():
     for counts in ((1, 2, 3, 4, 5), (7, 0, 1, 0, 2), (0, 3, 0, 1, 0)):
         pairs = np.repeat(np.arange(5) / 4, counts)
         wanted = 800 / math.log(10) * (pairs.mean() - 0.5) / math.sqrt(2 * pairs.var())
@@ -58,9 +58,9 @@ def test_normalised_elo_and_dispersion_by_hand():
     assert [normalised_elo(np.eye(5)[k]) for k in (0, 1, 3, 4)] == [-math.inf, -math.inf, math.inf, math.inf]
     found = standing([(1, 1), (1, 0), (-1, 1), (0, -1), (1, math.nan)])
     assert found.pentanomial == (0, 1, 1, 1, 1)
-    # Points 2, 1½, 1, ½ of two games, 1 of one, and the two added, 0 and 2 of two: p̃ = 8/13.
-    spread = sum((s - n * 8 / 13) ** 2 for s, n in ((2, 2), (1.5, 2), (1, 2), (0.5, 2), (1, 1), (0, 2), (2, 2)))
-    assert found.dispersion == pytest.approx(spread / (13 * 8 / 13 * 5 / 13))
+    # Points 2, 1½, 1, ½ of two games, 1 of one: p̂ = 6/9.
+    squares = sum((s - n * 6 / 9) ** 2 for s, n in ((2, 2), (1.5, 2), (1, 2), (0.5, 2), (1, 1)))
+    assert found.squares == found.reversed.squares == pytest.approx(squares)
 
 
 def test_games_that_are_all_won_bound_elo_on_one_side_and_say_less_after_fewer():
@@ -114,7 +114,7 @@ def test_the_sequential_test_counts_repeated_pairs_once():
 def test_no_games_and_half_played_pairs():
     empty = standing([])
     assert empty == Standing(0, 0, 0, 0, 0, 0.5, 0.0, 1.0)
-    assert (empty.games, empty.score, empty.decided, empty.dispersion) == (0, 0.5, False, 1.0)
+    assert (empty.games, empty.score, empty.decided, empty.squares) == (0, 0.5, False, 0.0)
     assert (empty.elo_low, empty.elo_high) == (-math.inf, math.inf)
     odd = standing([(1, -1), (1, math.nan)])
     assert (odd.wins, odd.losses, odd.games) == (2, 1, 3)

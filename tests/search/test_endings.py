@@ -104,6 +104,14 @@ def test_a_pass_that_loses_a_won_game_is_not_played(simulations):
     assert passes(game, state, puct(evaluator=Passer(), endings=False), simulations=simulations)
 
 
+@pytest.mark.parametrize("passed", [False, True])
+@pytest.mark.parametrize("simulations", [1, 10, 300])
+def test_a_pass_that_loses_a_drawn_game_is_not_played(simulations, passed):
+    game, state = position(DEAD_STONE, 7.0, passed=passed)  # a draw, once the dead stone is off the board
+    assert not passes(game, state, simulations=simulations)
+    assert passes(game, state, puct(evaluator=Passer(), endings=False), simulations=simulations)
+
+
 @pytest.mark.parametrize("preset", [
     puct(evaluator=Passer(), num_leaves=4), puct(evaluator=Passer(), decision="max"), uct_prior(evaluator=Passer()),
     puct(evaluator=Passer(), rollout_share=0.5, rollout="heavy"), rave(evaluator=Passer(), rollout="heavy"),

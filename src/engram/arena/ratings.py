@@ -6,8 +6,14 @@ weights w_m = n_m·p·(1 − p), and x_m = 1 at one player and −1 at the other
 
     H⁺ · (Σ_m φ_m·w_m·x_m·x_mᵀ) · H⁺,        H = Σ_m w_m·x_m·x_mᵀ,
 
-where φ_m is the match's own dispersion by pairs (`Standing`): draws, pairs that share an opening, and pairs that repeat
-each other count as they do in a match.
+where φ_m is the dispersion of a match by pairs: the variance of its points over that of as many independent games
+without draws. So draws, pairs that share an opening, and pairs that repeat each other count as they do in a match. With
+S_m = Σ(s − g·p̂)² over its u_m pairs that differ in a move, of s points in g games, and p̂ its score,
+
+    φ_m = (S_m + K_m·φ) / (w_m·(1 − 1/u_m) + K_m),        φ = (2 + Σ S_m) / (1 + Σ w_m·(1 − 1/u_m)),
+
+where K_m is the weight of `PRIOR_PAIRS` pairs: a short match has the dispersion φ of all, to which one pair of two wins
+and one of two losses are added, as to the sample of a match.
 
 If some players take all points from the others, no finite ratings are likeliest. Each match between the two sides of
 such a divide then counts one drawn pair more, and the interval is open on the side that the games do not bound.
@@ -28,6 +34,8 @@ from scipy.special import expit
 from engram.arena.statistics import Standing
 from engram.intervals import NORMAL_95
 
+PRIOR_PAIRS = 4.0
+"""Pairs of the dispersion of all matches that stand beside a match's own."""
 _ELO = 400.0 / math.log(10.0)
 
 
@@ -67,7 +75,8 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     """
     played = {pairing: match for pairing, match in matches.items() if match.games}
     a, b = np.array(list(played), np.int64).reshape(-1, 2).T
-    games, score, dispersion = np.array([(m.games, m.score, m.dispersion) for m in played.values()]).reshape(-1, 3).T
+    numbers = [(m.games, m.score, m.squares, m.distinct_pairs) for m in played.values()]
+    games, score, squares, pairs = np.array(numbers).reshape(-1, 4).T
     scored = np.zeros((count, count), np.bool_)  # i has points from j
     scored[a, b], scored[b, a] = score > 0.0, score < 1.0
     groups = connected_components(scored, connection="weak")[1]
@@ -88,6 +97,10 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
         jac=lambda x: design.T @ (total * expit(design @ x) - points) / scale + anchor @ x,
     ).x  # fmt: skip
     inverse = np.linalg.inv(product(fitted) + anchor)
+    share = expit(design @ fitted)
+    weight = games * share * (1.0 - share)
+    free, prior = weight * (1.0 - 1.0 / pairs), PRIOR_PAIRS * weight / pairs
+    dispersion = (squares + prior * (2.0 + squares.sum()) / (1.0 + free.sum())) / (free + prior)
     elo, covariance = _ELO * fitted, _ELO**2 / scale * inverse @ product(fitted, dispersion) @ inverse
     half = NORMAL_95 * np.sqrt(np.diag(covariance).clip(min=0.0))
     low, high = elo - half, elo + half

@@ -38,8 +38,7 @@ class Standing:
       pairs, distinct_pairs: pairs of games, and those of them that differ in a move; the interval counts the latter.
       score: share of the points, 0 to 1; ½ before any game.
       score_low, score_high: its 95 % interval.
-      dispersion: variance of A's points by units, in the adjusted sample, over n·p̃·(1 − p̃), that of as many
-        independent games without draws; 1 before any game.
+      squares: sum over the distinct pairs of (A's points − games · score)².
       pentanomial: complete pairs in which A has 0, ½, 1, 1½ and 2 points.
     """
 
@@ -51,7 +50,7 @@ class Standing:
     score: float
     score_low: float
     score_high: float
-    dispersion: float = 1.0
+    squares: float = 0.0
     pentanomial: tuple[int, ...] = (0, 0, 0, 0, 0)
 
     @property
@@ -64,7 +63,7 @@ class Standing:
         """The same games as B sees them."""
         return Standing(
             self.losses, self.draws, self.wins, self.pairs, self.distinct_pairs, 1.0 - self.score,
-            1.0 - self.score_high, 1.0 - self.score_low, self.dispersion, self.pentanomial[::-1],
+            1.0 - self.score_high, 1.0 - self.score_low, self.squares, self.pentanomial[::-1],
         )  # fmt: skip
 
     @property
@@ -222,14 +221,14 @@ def standing(pairs: Any, alike: Any = None) -> Standing:
         unit = first.argsort().argsort()[unit]
         sums, sizes = np.bincount(unit, sums), np.bincount(unit, sizes)
     distinct, score = len(sums), float(sums.sum()) / games
+    squares = float(((sums - sizes * score) ** 2).sum())
     added = 2.0 * count / distinct
     sums, sizes = np.append(sums, [0.0, added]), np.append(sizes, [added, added])
     middle = sums.sum() / sizes.sum()
     half = NORMAL_95 * float(np.sqrt(((sums - sizes * middle) ** 2).sum()) / sizes.sum())
-    dispersion = float(((sums - sizes * middle) ** 2).sum() / (sizes.sum() * middle * (1.0 - middle)))
     # In few, one-sided games p̃ lies nearer to ½ than the score, but an interval contains its score.
     low, high = min(max(0.0, float(middle) - half), score), max(min(1.0, float(middle) + half), score)
-    return Standing(wins, games - wins - losses, losses, count, distinct, score, low, high, dispersion, pentanomial)
+    return Standing(wins, games - wins - losses, losses, count, distinct, score, low, high, squares, pentanomial)
 
 
 @dataclass(frozen=True)
@@ -263,9 +262,11 @@ class Sprt:
     beta: float = 0.05
 
     def __post_init__(self) -> None:
-        for name, number in vars(self).items():
+        for name, number in list(vars(self).items()):
             if isinstance(number, bool) or not isinstance(number, Real):
                 raise InvalidParameter(f"{name} of an SPRT must be a number, not {number!r}")
+            if not isinstance(number, int):
+                object.__setattr__(self, name, float(number))  # a record of the match has plain numbers
         if not -1000 <= self.elo0 < self.elo1 <= 1000:
             raise InvalidParameter(f"an SPRT needs elo0 below elo1, both within ±1000, not {self.elo0} and {self.elo1}")
         if not (0 < self.alpha < 0.5 and 0 < self.beta < 0.5):

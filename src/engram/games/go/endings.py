@@ -92,21 +92,23 @@ def wins_as_it_stands(state, balance):
 
 @compiled
 def is_premature(state, balance, rollouts):
-    """Whether a pass comes too early: it would lose a game that can be won, or dead enemy stones stand.
+    """Whether a pass comes too early: a rollout ends better than the board as it stands, or dead enemy stones stand.
 
-    A game that no rollout wins is lost anyway: there a pass is no mistake.
+    If no rollout ends better, the game is lost anyway: there a pass is no mistake.
 
     Args:
       balance: of `area_balance`. rollouts: heavy ones at most, ≥ 1; in a clear case one or two are played.
     """
     sign = 1.0 - 2.0 * state.colour
-    wins = wins_as_it_stands(state, balance)
+    standing = sign * value_of(balance, state.komi)
+    wins = standing > 0.0
     alive = np.zeros(MAX_POINTS, np.int64)
     can_win = False
     for seed in range(rollouts):
-        can_win |= sign * survivors(state, seed, alive) > 0.0
-        if can_win and not wins:
+        value = sign * survivors(state, seed, alive)
+        if value > standing:
             return True
+        can_win |= value > 0.0
         if wins and _all_alive(state, _1 - state.colour, alive):
             return False
     return can_win
