@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 
 import pytest
 
@@ -41,8 +42,23 @@ for line in sys.stdin:
             if how == "resigns": answer = "= resign"
             if how == "endless":
                 while True: print("= x" * 1000, flush=True)
-    if words[0] == "final_score": answer = "= B+30.0" if how == "claims" else "= W+7.5"
+    if words[0] == "final_score":
+        if how == "counts late": time.sleep(1.5)
+        if how == "ends at its count": sys.exit(1)
+        answer = "= B+30.0" if how == "claims" else "= W+7.5"
     print(answer + "\\r\\n\\r", flush=True)
+"""
+
+
+PASSER = """
+from engram.drivers.result import Choice
+
+class Passer:
+    def choose(self, state, limit, seed):
+        return Choice(25, 0, 0.0)
+
+def passer():
+    return Passer()
 """
 
 
@@ -94,6 +110,18 @@ def test_a_count_that_names_another_winner_is_settled_by_play(fake, tmp_path):
     for record in records:
         assert "board " in record.reason and "B B+30.0" in record.reason
     assert "disputed" in str(result) or not result.disputed
+
+
+@pytest.mark.parametrize("how", ["counts late", "ends at its count"])
+def test_a_program_without_a_count_plays_the_next_game(fake, tmp_path, how):
+    (tmp_path / "passer.py").write_text(PASSER, encoding="utf-8")
+    began = time.monotonic()
+    result = match(
+        "go:5", f"{tmp_path / 'passer.py'}:passer", f"gtp({fake(repr(how))!r}, timeout_s=1)", games=4, simulations=1,
+        opening_moves=0, workers=1, database=tmp_path / "r.sqlite",
+    )  # fmt: skip
+    assert result.forfeits == 0 and (result.wins, result.losses) == (2, 2)  # White wins an empty board
+    assert time.monotonic() - began < 60
 
 
 def test_dead_stones_do_not_win():

@@ -107,7 +107,9 @@ def test_a_running_query_is_terminated_and_reports_meanwhile():
         ({"boardXSize": 40, "boardYSize": 40}, "boardXSize"), ({"boardXSize": True}, "boardXSize"),
         ({"komi": 0.25}, "komi"), ({"komi": "x"}, "komi"), ({"maxVisits": 0}, "maxVisits"),
         ({"maxVisits": 2**70}, "maxVisits"), ({"analyzeTurns": [1]}, "analyzeTurns"),
-        ({"analyzeTurns": ["0"]}, "analyzeTurns"),
+        ({"analyzeTurns": ["0"]}, "analyzeTurns"), ({"analyzeTurns": []}, "analyzeTurns"),
+        ({"reportDuringSearchEvery": 0}, "reportDuringSearchEvery"),
+        ({"reportDuringSearchEvery": -3}, "reportDuringSearchEvery"), ({"moves": [["B", "(5,0)"]]}, "moves"),
         ({"priorities": [1, 2]}, "priorities"), ({"initialStones": [["B", "A1"], ["W", "A1"]]}, "initialStones"),
         ({"initialPlayer": "X"}, "initialPlayer"), ({"avoidMoves": [{}]}, "avoidMoves"),
         ({"action": "dance"}, "action"),
@@ -119,6 +121,21 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(change, field):
     query = {"id": "x", **GAME, "moves": []} | change
     (row,) = answers({key: value for key, value in query.items() if value is not ...})
     assert row["field"] == field and row["error"] and row.get("id", "x") == "x"
+
+
+def test_a_vertex_may_be_two_numbers_from_the_upper_left():
+    named = {"id": "x", **GAME, "moves": [["B", "A5"], ["W", "E4"]]}
+    (row,), (same,) = answers(named), answers(named | {"moves": [["B", "(0,0)"], ["W", "(4,1)"]]})
+    assert row["rootInfo"]["thisHash"] == same["rootInfo"]["thisHash"]
+
+
+def test_a_rule_may_be_a_number():
+    ours = {"ko": "POSITIONAL", "scoring": "AREA", "suicide": False, "tax": "NONE", "whiteHandicapBonus": 0}
+    assert len(answers({"id": "x", **GAME, "moves": [], "rules": ours})) == 1
+    assert (
+        "whiteHandicapBonus"
+        in answers({"id": "x", **GAME, "moves": [], "rules": {"whiteHandicapBonus": 1}})[0]["warning"]
+    )
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])

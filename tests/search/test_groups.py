@@ -214,5 +214,25 @@ def test_what_groups_cannot_share_is_refused():
         Lockstep(game, preset, 2, **options)
         with pytest.raises(InvalidParameter, match=f"several groups are not possible: .*{message}"):
             Lockstep(game, preset, 2, num_groups=2, **options)
-    with pytest.raises(InvalidParameter, match="7 games have 1 to 7 groups, not 8"):
+    with pytest.raises(InvalidParameter, match="num_groups must be a whole number, 1 to 7, not 8"):
         Lockstep(GAME, "uct", 7, num_groups=8)
+
+
+def test_numbers_of_a_lockstep_are_checked():
+    state = GAME.initial_state()
+    for numbers, message in (((0,), "num_games"), ((1.5,), "num_games"), (("2",), "num_games")):
+        with pytest.raises(InvalidParameter, match=f"{message} must be a whole number"):
+            Lockstep(GAME, "uct", *numbers)
+    for options, message in (({"num_groups": 1.5}, "num_groups"), ({"at_once": 0}, "at_once")):
+        with pytest.raises(InvalidParameter, match=f"{message} must be a whole number"):
+            Lockstep(GAME, "uct", 2, **options)
+    pair, limit = Lockstep(GAME, "uct", 2), Limit(simulations=20)
+    for trees in ([-1, 1], [0, 2], [0, 1.0]):  # -1 is no other name of tree 1
+        with pytest.raises(InvalidParameter, match="a tree must be a whole number, 0 to 1"):
+            pair.run([state, state], limit, [1, 2], trees=trees)
+    for seed in (None, 1.9):
+        with pytest.raises(InvalidParameter, match="a seed must be a whole number"):
+            pair.run([state], limit, [seed])
+    for call in (lambda: pair.advance(9, 1), lambda: pair.clear(-1)):
+        with pytest.raises(InvalidParameter, match="a tree must be a whole number, 0 to 1"):
+            call()

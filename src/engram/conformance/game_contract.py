@@ -19,6 +19,7 @@ from engram.games.symmetry import Symmetry
 from engram.native.buffers import buffers
 from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
+from engram.search.returns import is_within
 
 GUARD_S = 10.0
 """Seconds of games in the child process: a slow game meets fewer there than outside."""
@@ -145,9 +146,8 @@ class _Play:
         self._history: list[int] = []
         self._steps: list[tuple[float, float]] = []
         """For each move the factor of the return that follows it, and its reward."""
-        bounds = self._game.bounds or (-math.inf, math.inf)
-        self._low, self._high = bounds[0] - 1e-9 * abs(bounds[0]), bounds[1] + 1e-9 * abs(bounds[1])
-        self._span = "any numbers" if self._game.bounds is None else f"[{bounds[0]:g}, {bounds[1]:g}]"
+        self._bounds = low, high = self._game.bounds or (-math.inf, math.inf)
+        self._span = "any numbers" if self._game.bounds is None else f"[{low:.15g}, {high:.15g}]"
 
     def run(self) -> tuple[int, list[float]]:
         """Plays the game; returns the number of its moves, and the return from each of its states but the last."""
@@ -212,8 +212,8 @@ class _Play:
         for factor, reward in reversed(self._steps):
             returns.append(reward + factor * returns[-1])
         for moves, value in enumerate(reversed(returns)):
-            within = self._low <= value <= self._high
-            self._must(within, f"the return is {value:g} after {moves} moves, not in {self._span}")
+            within = is_within.py_func(value, *self._bounds)
+            self._must(within, f"the return is {value:.15g} after {moves} moves, not in {self._span}")
         return returns[:0:-1]
 
     def _must(self, holds: bool, sentence: str) -> None:
@@ -325,7 +325,7 @@ class _Play:
         self._copy()
         twin = np.array(rng)
         value = _call_float(game.address(policy), (self._copied.ctypes.data, rng.ctypes.data))
-        self._must(self._low <= value <= self._high, f"{policy} gave {value}, not a value in {self._span}")
+        self._must(is_within.py_func(value, *self._bounds), f"{policy} gave {value}, not a value in {self._span}")
         same = game.hash(game.read(self._buffer)) == game.hash(self._state)
         self._must(same, f"a {policy} on a copy changed the original")
         if not game.address(policy + "_moves"):
@@ -423,7 +423,7 @@ class _Play:
     def _outcome(self) -> float:
         game, state = self._game, self._state
         outcome = float(_call_float(game.address("outcome"), (self._buffer.ctypes.data,)))
-        within = self._low <= outcome <= self._high and math.isfinite(outcome)
+        within = math.isfinite(outcome) and is_within.py_func(outcome, *self._bounds)
         self._must(within, f"outcome is {outcome}, not in {self._span}")
         self._must(game.outcome(state) == outcome, "outcome differs between two equal states")
         opposite = game.outcome(state, 1) == -outcome

@@ -12,7 +12,7 @@ from engram.errors import IllegalAction, InvalidParameter, InvalidState, Operato
 from engram.games.game import Game, State
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluation
-from engram.search.returns import ROUNDING
+from engram.search.returns import is_within
 from engram.search.workspace import Workspace
 
 Policy = Mapping[int | str, float] | Sequence[float] | np.ndarray
@@ -99,8 +99,8 @@ def checked_answer(
     try:
         if value is not None and (isinstance(value, str) or not math.isfinite(value)):
             raise ValueError(f"a value is a finite number, not {value!r}")
-        if value is not None and not low - ROUNDING * abs(low) <= value <= high + ROUNDING * abs(high):
-            raise ValueError(f"{value} is outside {game.name}'s [{low:g}, {high:g}]")
+        if value is not None and not is_within.py_func(value, low, high):
+            raise ValueError(f"{value} is outside {game.name}'s [{low:.15g}, {high:.15g}]")
         values = None if value is None else np.array([value], np.float64)
         weights = None if policy is None else _weights(game, leaf, policy)[None]
         if embedding is not None and not work.assembly.embedding_size:

@@ -14,7 +14,7 @@ import numpy as np
 from engram.conformance.search_contract import first_run
 from engram.drivers.limit import Limit
 from engram.drivers.turns import Turns, in_turn
-from engram.errors import InvalidLimit, InvalidParameter, InvalidState
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.interrupts import interrupts_later
@@ -107,8 +107,10 @@ class Lockstep(Turns):
         self.preset = preset_of(preset)
         if self.preset.threads > 1:
             raise InvalidParameter("games in lockstep have groups in place of threads: leave threads out")
-        if not 1 <= num_groups <= num_games:
-            raise InvalidParameter(f"{num_games} games have 1 to {num_games} groups, not {num_groups}")
+        check_whole("num_games", num_games, 1)
+        check_whole("num_groups", num_groups, 1, num_games)
+        if at_once is not None:
+            check_whole("at_once", at_once, 1)
         self._groups: list[Workspace] = []
         self._places: list[tuple[int, int]] = []  # of each tree: its group, and its number there
         for group in range(num_groups):
@@ -139,6 +141,7 @@ class Lockstep(Turns):
     @in_turn
     def clear(self, tree: int) -> None:
         """Empties a tree, and the memory of its own."""
+        check_whole("a tree", tree, 0, len(self._roots) - 1)
         self._roots[tree] = None
         group, number = self._places[tree]
         self._groups[group].new_game(number)
@@ -146,6 +149,7 @@ class Lockstep(Turns):
     @in_turn
     def advance(self, tree: int, action: int) -> None:
         """Follows a move: the subtree below it becomes the tree; see `Search.advance`."""
+        check_whole("a tree", tree, 0, len(self._roots) - 1)
         (group, number), root = self._places[tree], self._roots[tree]
         if root is None:
             return
@@ -184,6 +188,10 @@ class Lockstep(Turns):
         if noise is not None and self._groups[0].evaluator is None:
             raise InvalidParameter("noise changes an evaluator's priors, and this preset has no evaluator")
         numbers = range(len(states)) if trees is None else trees
+        for tree in numbers:
+            check_whole("a tree", tree, 0, len(self._roots) - 1)
+        for seed in seeds:
+            check_whole("a seed", seed)
         if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
         for work in self._groups:

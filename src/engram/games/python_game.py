@@ -199,7 +199,8 @@ class PythonGame(Game):
         number = self._number("outcome", outcome)
         if not low <= number <= high:
             raise InvalidGame(
-                f"{self.name}: outcome {outcome!r} is not in [{low:g}, {high:g}]; bounds=(least, greatest) sets others"
+                f"{self.name}: outcome {outcome!r} is not in [{low:.15g}, {high:.15g}]; "
+                "bounds=(least, greatest) sets others"
             )
         return number
 

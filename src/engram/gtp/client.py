@@ -101,6 +101,7 @@ class GtpProgram:
                 # Ctrl-C cannot interrupt an endless wait on every system.
                 line = self._lines.get(timeout=min(left, 0.5))
                 if line is None:
+                    self._lines.put(None)  # for the next command, too
                     raise GtpFailure(f"the program has ended at {command!r}")
                 return line
 

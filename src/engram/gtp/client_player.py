@@ -116,7 +116,10 @@ class GtpPlayer(Player):
         """The program's score of the final position, such as `B+3.5`; None if it gives none."""
         try:
             return self._ask("final_score").split()[0][:20] if self._program and self._board_shown else None
-        except (GtpFailure, GtpRefusal, IndexError):
+        except GtpFailure:
+            self.close()
+            return None
+        except (GtpRefusal, IndexError):
             return None
 
     def close(self) -> None:

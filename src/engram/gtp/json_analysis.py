@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "boardXSize": int, "boardYSize": int, "maxVisits": int, "priority": int, "komi": (int, float),
     "reportDuringSearchEvery": (int, float), "includeOwnership": bool, "includePolicy": bool, "overrideSettings": dict,
 }  # fmt: skip
+_COORDINATES = re.compile(r"\((\d{1,2}),(\d{1,2})\)")
 _REQUIRED = ("moves", "rules", "boardXSize", "boardYSize")
 _PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 
@@ -177,6 +179,11 @@ class AnalysisEngine:
         game = _checked("komi", go, query["boardXSize"], 7.5 if komi is None else komi)
         turns = query.get("analyzeTurns")
         turns = [len(moves)] if turns is None else turns
+        if not turns:
+            raise QueryError("analyzeTurns", "analyzeTurns has no turn")
+        interval_s = query.get("reportDuringSearchEvery")
+        if interval_s is not None and interval_s <= 0:
+            raise QueryError("reportDuringSearchEvery", "reportDuringSearchEvery is a number of seconds above 0")
         priorities = query.get("priorities") or [query.get("priority") or 0] * len(turns)
         if len(priorities) != len(turns) or not all(type(number) is int for number in priorities):
             raise QueryError("priorities", "priorities has a whole number for each of analyzeTurns")
@@ -201,7 +208,13 @@ class AnalysisEngine:
     def _move(game: Any, move: Any) -> tuple[int, int]:
         if not isinstance(move, list) or len(move) != 2 or not all(isinstance(word, str) for word in move):
             raise GtpError("a move is a list of a player and a vertex")
-        return parse_colour(move[0]), game.parse_action(move[1])
+        vertex, size = move[1], game.planes_shape[1]
+        if written := _COORDINATES.fullmatch(vertex):  # from the upper left, counted from 0
+            column, row = map(int, written.groups())
+            if not max(column, row) < size:
+                raise GtpError(f"{vertex} is not on the board")
+            return parse_colour(move[0]), row * size + column
+        return parse_colour(move[0]), game.parse_action(vertex)
 
     def _analyse(self, task: Task) -> None:
         about = {"id": task.query["id"], "turnNumber": task.turn}
@@ -224,8 +237,8 @@ class AnalysisEngine:
                 return task.terminated
 
             result = stream(
-                self._search, state, task.limit, seed=seed, interval_s=max(interval_s or 1e9, SHORTEST_S),
-                report=report, stop=stop,
+                self._search, state, task.limit, seed=seed, report=report, stop=stop,
+                interval_s=1e9 if interval_s is None else max(interval_s, SHORTEST_S),
             )  # fmt: skip
             self._answer({**about, "isDuringSearch": False, **self._answer_to(task, result, seed)})
         except EngramError as error:

@@ -54,7 +54,8 @@ def differing_rules(text: str) -> list[str]:
         rules = json.loads(text) if text.startswith("{") else NAMED_RULES.get(text.lower(), {text: None})
     except (ValueError, RecursionError):
         return [text]
-    return [name for name, rule in rules.items() if name != "friendlyPassOk" and RULES.get(name, "") != rule]
+    texts = {name: str(rule) if type(rule) is int else rule for name, rule in rules.items()}
+    return [name for name, rule in texts.items() if name != "friendlyPassOk" and RULES.get(name, "") != rule]
 
 
 def set_rules(_: Session, words: Words) -> None:

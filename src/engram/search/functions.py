@@ -162,8 +162,8 @@ class Functions:
     def _fault_of_game(self, status: int) -> str:
         game = self.game
         name, fault = _FAULTS[status]
-        low, high = game.bounds or (-np.inf, np.inf)
-        fault = fault.format(f"[{low:g}, {high:g}]")
+        span = "[{:.15g}, {:.15g}]".format(*game.bounds) if game.bounds else "the finite numbers, or too large"
+        fault = fault.format(span)
         if status == statuses.EVALUATION and self.preset.rollout == "heavy":
             name = "heavy_rollout"
         functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)

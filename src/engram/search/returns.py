@@ -25,7 +25,8 @@ from engram.native.intrinsics import call_float, pointer_at
 from engram.native.jit import compiled
 from engram.search.tree import CHANCE, TERMINAL, nodes_of, own_of
 
-ROUNDING = 1e-6  # a return may exceed its bounds by this share of them
+ROUNDING = 1e-6  # a return may exceed its bounds by this share of their distance
+SINGLE = 2.0**-23  # and by the rounding of a number in single precision, as networks answer
 UNKNOWN, KNOWN = 1, 2  # `tree.learns`: before the first return, and after it
 
 
@@ -93,6 +94,13 @@ def keep_reward(game, tree, node, state):
     return math.isfinite(reward)
 
 
+@compiled(inline=True)
+def is_within(value, low, high):
+    """Whether a return lies within its bounds, up to rounding."""
+    slack = ROUNDING * (high - low) + SINGLE * max(abs(low), abs(high))
+    return low - slack <= value <= high + slack
+
+
 @compiled
 def leaf_value(program, tree, path, depth, state, value):
     """A leaf's value in the tree, from its evaluation in the game's units; at the end of a game from its outcome.
@@ -105,30 +113,37 @@ def leaf_value(program, tree, path, depth, state, value):
     if not math.isfinite(value):
         return math.nan
     if tree.learns != 0:
-        _learn(tree, path, depth, value)
-    elif not tree.low - ROUNDING * abs(tree.low) <= value <= tree.high + ROUNDING * abs(tree.high):
+        if not _learn(tree, path, depth, value):
+            return math.nan
+    elif not is_within(value, tree.low, tree.high):
         return math.nan
     return in_tree(tree, value)
 
 
 @compiled
 def _learn(tree, path, depth, x):
-    """Widens the bounds of a tree by the returns that a simulation has at the nodes of its path; x is the leaf's."""
+    """Widens the bounds of a tree by the returns that a simulation has at the nodes of its path; x is the leaf's.
+
+    Returns False, and changes nothing, if they are too large for numbers.
+    """
     low = high = x
     for at in range(depth, 0, -1):
         reward, factor = _step(tree, np.int64(path[at]))
         x = reward + factor * x
         low = min(low, x)
         high = max(high, x)
+    if tree.learns == KNOWN:
+        low = min(low, tree.low)
+        high = max(high, tree.high)
+    if not 4.0 * max(abs(low), abs(high)) < math.inf:  # or `in_tree` would overflow
+        return False
     if tree.learns == UNKNOWN:
         tree.learns = KNOWN
         tree.low = low
         tree.high = high
-        return
-    low = min(low, tree.low)
-    high = max(high, tree.high)
+        return True
     if low == tree.low and high == tree.high:
-        return
+        return True
     half = 0.5 * (tree.high - tree.low)
     middle = 0.5 * (tree.high + tree.low)
     nodes = nodes_of(tree)
@@ -140,3 +155,4 @@ def _learn(tree, path, depth, x):
             means.first = (2.0 * (middle + half * means.first) - low - high) / (high - low)
     tree.low = low
     tree.high = high
+    return True
