@@ -49,7 +49,7 @@ def test_sums_that_reach_a_bound_are_within_it(shift):
 @pytest.mark.parametrize("shift", [0.0, 1.0, -40.0, 1e6])
 def test_sums_beyond_a_bound_are_refused(shift):
     sums = game(shift, (0.6, 0.1), (shift, shift + 1.0))
-    with pytest.raises(EngramError, match="the return is .* not in "):
+    with pytest.raises(EngramError, match=r"the return is .* not in "):
         check_game(sums)
     with pytest.raises(OperatorError, match=r"outside \["):
         Search(sums, "uct").run(sums.initial_state(), LIMIT)
@@ -63,7 +63,7 @@ def test_a_message_tells_close_bounds_apart():
 def test_learnt_bounds_that_are_too_large_name_the_returns():
     large = game(0.0, (5e307, -5e307), None)
     with pytest.raises(
-        OperatorError, match="a random game by .* gave a number outside the finite numbers, or too large"
+        OperatorError, match=r"a random game by .* gave a number outside the finite numbers, or too large"
     ):
         Search(large, "uct(bounds=learnt)").run(large.initial_state(), LIMIT)
     small = game(0.0, (1e306, -1e306), None)

@@ -21,7 +21,9 @@ from engram.search.evaluation import Evaluation
 torch = pytest.importorskip("torch")
 
 from engram.networks.network import load_network  # noqa: E402
+from engram.training import curves  # noqa: E402
 from engram.training.replay import Examples, Replay  # noqa: E402
+from engram.training.run import TrainingRun  # noqa: E402
 from engram.training.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
 from engram.training.self_play_training import NETWORK, SelfPlayPlan, train_self_play  # noqa: E402
 
@@ -120,6 +122,20 @@ def test_games_that_are_all_alike_are_named():
     assert not any("again and again" in said for said in _long(games(temperature_moves=9)).why_not_learning())
 
 
+def test_games_that_end_alike_are_not_the_same_games():
+    game = game_of("dots_and_boxes:2")  # its final positions have all lines drawn
+
+    class Any:
+        def evaluate(self, states):
+            return Evaluation(np.zeros(len(states)), np.ones((len(states), game.num_actions)))
+
+    several = SelfPlay(game, Any(), None, SelfPlayOptions(num_games=64, simulations=4, temperature_moves=99), 1)
+    for _ in range(60):
+        several.play_round()
+    assert len(np.unique(several._ends[: several.finished])) > 0.9 * several.finished > 150
+    assert not any("again and again" in said for said in several.why_not_learning())
+
+
 def _long(under_way):
     played(under_way, 250)
     return under_way
@@ -185,8 +201,26 @@ def test_training_in_parts_is_training_at_once(tmp_path):
     nets = [load_network(tmp_path / name / NETWORK) for name in ("whole", "parts")]
     for one, other in zip(nets[0].weights.values(), nets[1].weights.values(), strict=True):
         assert np.array_equal(one, other)
-    with pytest.raises(InvalidFile, match="another plan"):
-        train_self_play(plan(seed=5), tmp_path / "whole")
+    with pytest.raises(InvalidFile, match=r"another plan \(seed 4 to 5\)"):
+        train_self_play(plan(gate_pairs=4, gate_simulations=8, seed=5), tmp_path / "whole")
+    noisy = SelfPlayOptions(**{**OPTIONS.__dict__, "noise_share": 0.1})
+    with pytest.raises(InvalidFile, match=r"another plan \(noise_share 0.25 to 0.1\)"):
+        train_self_play(plan(gate_pairs=4, gate_simulations=8, options=noisy), tmp_path / "whole")
+
+
+def test_a_training_killed_in_its_last_write_has_its_network(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(TrainingRun, "log", _killed)  # the checkpoint is there
+        train_self_play(plan(), tmp_path)
+    weights = load_network(tmp_path / NETWORK).weights
+    assert train_self_play(plan(), tmp_path).done == 30
+    curves.report(tmp_path, "a training", "ends", [])  # without a log
+    whole = load_network(tmp_path / NETWORK).weights
+    assert all(np.array_equal(weights[name], whole[name]) for name in whole)
+
+
+def _killed(*_):
+    raise KeyboardInterrupt
 
 
 def test_games_and_network_do_not_depend_on_who_searches(tmp_path):

@@ -14,10 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
+from engram import presets
 from engram.cli.app import app
 from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.intervals import wilson
 from engram.memory.values import table_files
+from engram.memory.values.table import Table
 from engram.training.history import Point, TrainingResults
 from engram.training.td.curves import band, draw, draw_small_multiples, sparkline
 from engram.training.td.diagnosis import diagnose
@@ -125,6 +127,34 @@ def test_positions_learn_by_hand():
     values, visits = learner.table.get(keys)
     # G = 0.9; 0.9·(0.45 - 0.05) = 0.36; 0.9·(0.18 + 0.1) = 0.252; the second moves half the way from 0.2.
     assert values == pytest.approx([0.252, 0.28, 0.9]) and visits.tolist() == [1, 2, 1]
+
+
+def test_a_position_that_comes_twice_is_learnt_twice():
+    learner = TdLearner(replace(SMALL, learn_from="positions", discount=1.0, trace_decay=1.0, min_step=0.0))
+    learner._learn_positions(np.array([5, 6, 5, 7], np.uint64), 1.0)
+    values, visits = learner.table.get(np.array([5, 6, 7], np.uint64))
+    assert values == pytest.approx([1.0, 1.0, 1.0]) and visits.tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize(("search", "numbers"), [("td_uct", (0.9, 0.9, 0.005)), ("sarsa_uct", (0.99, 1.0, 0.0))])
+def test_a_training_searches_as_the_preset_that_plays(search, numbers):
+    configuration = TdConfiguration("tic_tac_toe", search=search)
+    assert (configuration.trace_decay, configuration.discount, configuration.min_step) == numbers
+    assert str(configuration.preset(Table(10), learn=True).backup) == str(getattr(presets, search)().backup)
+
+
+def test_points_of_an_edited_opponent_or_game_are_measured_anew(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.py"
+    code = (
+        "import engram\ndef weak(): return engram.presets.uct(exploration={})\ndef game(): return engram.game({!r})\n"
+    )
+    keys = []
+    for exploration, size in ((1.0, "tic_tac_toe"), (9.0, "tic_tac_toe"), (9.0, "connect_four")):
+        file.write_text(code.format(exploration, size))
+        plan = EvaluationPlan((TdOpponent("mine.py:weak", 30),), every=4, games=4)
+        keys.append((plan.key(SMALL), EvaluationPlan(every=4).key(replace(SMALL, game="tic_tac_toe"))))
+    assert len({key for key, _ in keys}) == 3 and len({key for _, key in keys}) == 1
 
 
 OPTIONS = {
@@ -332,6 +362,7 @@ drawn = Game("drawn", state=board, num_actions=3, max_moves=15, legal_actions=le
 
 TURNED = """
 import engram
+from engram import presets
 from engram.native.jit import compiled
 from engram.games.line import one_word as line
 right = compiled(line.rollout)

@@ -101,6 +101,18 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
         train_records(replace(plan, seed=1), tmp_path / "parts")
 
 
+def test_other_data_under_the_same_name_is_refused(data, tmp_path):
+    file = tmp_path / "games.tsv"
+    rows = data.read_text().splitlines(keepends=True)
+    file.write_text("".join(rows[:100]))
+    train_records(plan_for(file), tmp_path / "run", stop_at=5)
+    file.write_text("".join(rows[50:]))
+    with pytest.raises(InvalidFile, match="the data has changed since the checkpoint"):
+        train_records(plan_for(file), tmp_path / "run")
+    file.write_text("".join(rows[:100]))
+    assert train_records(plan_for(file), tmp_path / "run").done == 30
+
+
 def test_no_setting_of_a_plan_is_without_effect(data, tmp_path):
     changed = {
         "batch": 16,

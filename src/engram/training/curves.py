@@ -43,6 +43,8 @@ def report(folder: Path, title: str, result: str, warnings: Sequence[str], **how
 def _points(log: Path) -> tuple[list[tuple[int, dict[str, float]]], int]:
     """Steps and figures of a log's lines, and the number of lines that a fault of the disk has damaged."""
     points, lost = [], 0
+    if not log.exists():  # a training that was killed in its only write
+        return [], 0
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             fields = json.loads(line)

@@ -87,7 +87,7 @@ def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> Su
     source = positions_of(plan)
     mask = held_out(source.keys, plan.validation)
     data, validation = (DistillationData(source.part(part), history, plan.temperature) for part in (~mask, mask))
-    run.teach(data, validation, data.policy.argmax(1), [])
+    run.teach(data, validation, data.policy.argmax(1), [], source.keys, source.value, source.lower_bound)
     return run.run(**course)
 
 

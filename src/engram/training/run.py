@@ -134,6 +134,7 @@ class TrainingRun(ABC):
 
     Attributes:
       losses: of the last batches. validation: the latest, or None. warnings: reasons to doubt that it learns.
+      data: digest of the positions that it learns from, or "".
       board: TensorBoard's writer while it runs.
 
     Raises:
@@ -149,6 +150,7 @@ class TrainingRun(ABC):
         self.plan: Any = plan
         self.folder = Path(folder)
         self.game = game_of(game)
+        self.data = ""
         self.losses: list[Any] = []
         self.validation: Any = None
         self.warnings: tuple[str, ...] = ()
@@ -192,7 +194,8 @@ class TrainingRun(ABC):
         Raises:
           InvalidFile: another plan; the error names the differences.
         """
-        now, then = json.loads(json.dumps(asdict(self.plan))), {"averaged_share": 0.0, **about["plan"]}
+        now = _flat(json.loads(json.dumps(asdict(self.plan))))
+        then = _flat({"averaged_share": 0.0, **about["plan"]})
         changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
         if changed:
             raise InvalidFile(
@@ -205,6 +208,7 @@ class TrainingRun(ABC):
         line = {"step": state.done, "positions": state.done * self.plan.batch, **state.to_json()}
         about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
         save_network(self.folder / NETWORK, self.learner.result_net.network, about={"step": state.done, **about})
+        about["data"] = self.data
         losses = [asdict(losses) for losses in self.losses]
         self.learner.save(self.folder / CHECKPOINT, {**about, "losses": losses, "warnings": list(self.warnings)})
         # After the checkpoint, so that a killed training leaves no line of steps that it takes again.
@@ -301,6 +305,12 @@ def starting_network(text: str, game: Game) -> NetworkModule:
     network = load_network(find(text))
     check_fit(network.configuration, game, text)
     return NetworkModule.of(network)
+
+
+def _flat(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan without its inner dictionaries, whose items stand in their place."""
+    inner = [value if isinstance(value, dict) else {key: value} for key, value in plan.items()]
+    return {key: value for items in inner for key, value in items.items()}
 
 
 def with_nan(numbers: Mapping[str, Any]) -> dict[str, Any]:

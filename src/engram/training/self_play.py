@@ -146,7 +146,7 @@ class SelfPlay:
         self.finished = 0
         self.outcomes = np.zeros(3, np.int64)  # wins of player 1, draws, wins of player 0
         self.lengths = 0
-        # Final positions of the newest games, and (mean search value, result) of each, for `why_not_learning`.
+        # Hashes of the moves of the newest games, and (mean search value, result) of each, for `why_not_learning`.
         self._ends = np.zeros(RECENT, np.uint64)
         self._agreement = np.zeros((RECENT, 2))
         self._seed = seed
@@ -155,6 +155,7 @@ class SelfPlay:
         count = options.num_games
         self._states = np.array([game.initial_state() for _ in range(count)])
         self._moves = np.zeros(count, np.int64)
+        self._lines = np.zeros(count, np.int64)  # hashes of the moves so far
         self._oldest = np.full(count, NO_STEP)  # steps of learning behind the oldest network that searched each game
         self.ended_steps: list[int] = []
         self._pending: list[list[tuple[np.ndarray, np.ndarray, float, int]]] = [[] for _ in range(count)]
@@ -200,8 +201,9 @@ class SelfPlay:
             action = self._choose(number, statistics, rng)
             after = self.game.play(self._states[number], action)
             self._moves[number] += 1
+            self._lines[number] = hash((int(self._lines[number]), action))  # of integers: alike in all processes
             if self.game.is_over(after):
-                ended += self._end(number, self.game.outcome(after), self.game.hash(after))
+                ended += self._end(number, self.game.outcome(after))
                 after = self.game.initial_state()
             self._states[number] = after
         self.rounds += 1
@@ -225,7 +227,7 @@ class SelfPlay:
             mover = self.game.to_play(self._states[number])
             self._pending[number].append((planes[number].astype(np.float16), policy, statistics.root_value, mover))
 
-    def _end(self, number: int, outcome: float, end: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    def _end(self, number: int, outcome: float) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """Ends a game; returns its positions with the result."""
         share = self.options.root_value_share
         examples = [
@@ -234,13 +236,13 @@ class SelfPlay:
         ]
         values = [value if mover == 0 else -value for _, _, value, mover in self._pending[number]]
         slot = self.finished % RECENT
-        self._ends[slot] = np.uint64(end)
+        self._ends[slot] = self._lines[number].view(np.uint64)
         self._agreement[slot] = float(np.mean(values)) if values else 0.0, outcome
         self.outcomes[int(np.sign(outcome)) + 1] += 1
         self.lengths += int(self._moves[number])
         self.finished += 1
         self._pending[number] = []
-        self._moves[number] = 0
+        self._moves[number] = self._lines[number] = 0
         self.ended_steps.append(int(self._oldest[number]))
         self._oldest[number] = NO_STEP
         return examples
@@ -264,7 +266,7 @@ class SelfPlay:
         distinct = len(np.unique(self._ends[:held]))
         if distinct < held // 20:
             reasons.append(
-                f"the same games again and again: {distinct} different ends in {held} games; raise temperature_moves, "
+                f"the same games again and again: {distinct} different ones among {held}; raise temperature_moves, "
                 "noise or exploration"
             )
         value, result = self._agreement[:held].T
@@ -284,6 +286,7 @@ class SelfPlay:
         return about, {
             "states": self._states,
             "moves": self._moves,
+            "lines": self._lines,
             "oldest": self._oldest,
             "outcomes": self.outcomes,
             "ends": self._ends,
@@ -301,8 +304,8 @@ class SelfPlay:
         Raises:
           LookupError, TypeError, ValueError: it has another form, or a position against the rules.
         """
-        # Older checkpoints lack `oldest`.
-        arrays = {"oldest": np.zeros_like(self._moves), **arrays}
+        # Older checkpoints lack these.
+        arrays = {"oldest": np.zeros_like(self._moves), "lines": np.zeros_like(self._lines), **arrays}
         arrays["states"] = arrays["states"].astype(self.game.state_dtype)
         storage.check_form(arrays, self.checkpoint()[1])
         if not all(self.game.is_sound(state) and not self.game.is_over(state) for state in arrays["states"]):
@@ -314,7 +317,7 @@ class SelfPlay:
         self._states = arrays["states"]
         self._moves, self.outcomes = arrays["moves"].copy(), arrays["outcomes"].copy()
         self._ends, self._agreement = arrays["ends"].copy(), arrays["agreement"].copy()
-        self._oldest = arrays["oldest"].copy()
+        self._oldest, self._lines = arrays["oldest"].copy(), arrays["lines"].copy()
         self._pending = [[] for _ in range(self.options.num_games)]
         columns = (arrays[f"pending_{name}"] for name in ("game", "planes", "policy", "value", "mover"))
         for number, planes, policy, value, mover in zip(*columns, strict=True):

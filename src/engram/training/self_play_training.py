@@ -317,12 +317,13 @@ class _SelfPlayRun(TrainingRun):
         self.learner.save(place / "learner", {"plan": asdict(self.plan)})
         trained = {"plan": asdict(self.plan), "steps": self.learner.done, "positions": self._replay.added}
         save_network(place / "playing", self._playing, about=trained)
+        # Before the checkpoint: a training killed after its last one has nothing more to write.
+        save_network(self.folder / NETWORK, self.learner.result_net.network, about=trained)
         self._number += 1
         os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
         for old in self.folder.glob(f"{_CHECKPOINT}*"):
             if old.name != f"{_CHECKPOINT}{self._number}":
                 shutil.rmtree(old, ignore_errors=True)
-        save_network(self.folder / NETWORK, self.learner.result_net.network, about=trained)
         for name in ("positions", "games", "mean_moves", "first_wins", "draws", "mean_age", "max_age"):
             self.board.add_scalar(f"games/{name}", getattr(state, name), state.done)
         if state.losses is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from engram import storage
-from engram.errors import InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter
 from engram.fleet.place import usable_cores
 from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
@@ -86,9 +87,25 @@ class SupervisedRun(TrainingRun):
             if (numbers := about.get("validation")) is not None:
                 self.validation = Validation(**with_nan(numbers))
             self._warned = tuple(map(str, about.get("warnings", ())))
+            self.data = str(about.get("data", ""))
 
-    def teach(self, teacher: PositionSource, held_out: PositionSource, actions: np.ndarray, doubts: list[str]) -> None:
-        """Sets the positions to learn from, with all their actions (N,) and reasons to doubt them."""
+    def teach(
+        self,
+        teacher: PositionSource,
+        held_out: PositionSource,
+        actions: np.ndarray,
+        doubts: list[str],
+        *data: np.ndarray,
+    ) -> None:
+        """Sets the positions to learn from, with all their actions (N,), reasons to doubt them, and what decides them.
+
+        Raises:
+          InvalidFile: they are not those of the checkpoint.
+        """
+        digest = hashlib.sha256(b"".join(array.tobytes() for array in data)).hexdigest()[:16]
+        if self.data not in ("", digest):
+            raise InvalidFile(f"the data has changed since the checkpoint in {self.folder}: name another folder")
+        self.data = digest
         self._held_out, self._actions = held_out, actions
         self._doubts = tuple(doubts)
         self.warnings = tuple(dict.fromkeys((*doubts, *self._warned)))
@@ -150,7 +167,9 @@ def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course
     """
     run = SupervisedRun(plan, folder)
     history = run.learner.net.configuration.history
-    records = read(run.game, plan.data).split(plan.validation)[0]
-    held_out = RecordSampler(read(run.game, plan.data[:1]).split(plan.validation)[1], history)
-    run.teach(RecordSampler(records, history), held_out, records.actions, measures.why_records_cannot_teach(records))
+    everything = read(run.game, plan.data)
+    first = everything if len(plan.data) == 1 else read(run.game, plan.data[:1])
+    records, held_out = everything.split(plan.validation)[0], RecordSampler(first.split(plan.validation)[1], history)
+    doubts = measures.why_records_cannot_teach(records)
+    run.teach(RecordSampler(records, history), held_out, records.actions, doubts, everything.actions, everything.value)
     return run.run(**course)

@@ -36,9 +36,9 @@ def td(
     snapshot_every: Annotated[int, whole("Episodes between those states.")] = 100,
     learn_from: Annotated[str, option("search: all its states; positions: those on the board.")] = "search",
     exploration: Annotated[float, real("c of UCB1.", high=1e6)] = 1.0,
-    trace_decay: Annotated[float, real("λ.")] = 0.9,
-    discount: Annotated[float, real("γ a ply.")] = 0.9,
-    min_step: Annotated[float, real("Floor of the step size α.")] = 0.005,
+    trace_decay: Annotated[Optional[float], real("λ; default 0.9, with sarsa_uct 0.99.")] = None,
+    discount: Annotated[Optional[float], real("γ a ply; default 0.9, with sarsa_uct 1.")] = None,
+    min_step: Annotated[Optional[float], real("Floor of the step size α; default 0.005, with sarsa_uct 0.")] = None,
     bootstrap: Annotated[str, option("taken (Sarsa) or best (Q-learning).")] = "taken",
     epsilon: Annotated[float, real("Share of moves drawn at random.")] = 0.0,
     replay: Annotated[float, real("Share of episodes that start in a position of an earlier game.")] = 0.0,
@@ -62,11 +62,12 @@ def td(
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
     from engram.training.td.training import train
 
+    numbers: dict[str, Any] = {"trace_decay": trace_decay, "discount": discount, "min_step": min_step}
     configuration = TdConfiguration(
-        game, simulations=simulations, trace_decay=trace_decay, discount=discount, min_step=min_step,
-        exploration=exploration, bootstrap=bootstrap, epsilon=epsilon, replay=replay, opening_moves=opening_moves,
-        opponent=against, earlier=earlier, snapshot_every=snapshot_every, learn_from=learn_from,
-        symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout, search=search,
+        game, simulations=simulations, exploration=exploration, bootstrap=bootstrap, epsilon=epsilon, replay=replay,
+        opening_moves=opening_moves, opponent=against, earlier=earlier, snapshot_every=snapshot_every,
+        learn_from=learn_from, symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout,
+        search=search, **numbers,
     )  # fmt: skip
     opponents = parse_opponents(evaluate, configuration.made_game)
     with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:

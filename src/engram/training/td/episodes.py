@@ -203,9 +203,10 @@ class TdLearner:
     def _learn_positions(self, keys: np.ndarray, outcome: float) -> None:
         """TD(λ) backwards over a game's positions; targets come from the values before it, as in a search."""
         settings = self.configuration
+        keys, places = np.unique(keys, return_inverse=True)  # a position may come twice, or its mirror image
         values, visits = self.table.get(keys)
         following = target = outcome
-        for place in reversed(range(len(keys))):
+        for place in reversed(places):
             decay = settings.trace_decay
             target = settings.discount * (decay * target + (1.0 - decay) * following)
             following = float(values[place])

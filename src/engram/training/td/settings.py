@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from engram.arena.configuration import text_digest
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
 from engram.drivers.limit import Limit
@@ -19,6 +20,12 @@ from engram.presets.values import DISCOUNT, MIN_STEP, TRACE_DECAY, sarsa_uct, td
 from engram.search.preset import Preset
 from engram.specification import Specification, parse, split_specifications
 
+USUAL = {
+    "td_uct": {"trace_decay": TRACE_DECAY, "discount": DISCOUNT, "min_step": MIN_STEP},
+    "sarsa_uct": {"trace_decay": 0.99, "discount": 1.0, "min_step": 0.0},
+}
+"""The searches on top of a table, and their numbers by default."""
+
 
 @dataclass(frozen=True)
 class TdConfiguration:
@@ -26,7 +33,8 @@ class TdConfiguration:
 
     Args:
       game: specification. simulations: of each search, in training games.
-      trace_decay: λ. discount: γ a ply. min_step: floor of α. exploration: c ≥ 0 of UCB1.
+      trace_decay: λ. discount: γ a ply. min_step: floor of α. None: that of the search, as in its preset.
+      exploration: c ≥ 0 of UCB1.
       bootstrap: `taken` (Sarsa) or `best` (Q-learning).
       epsilon: share of moves drawn at random instead of searched, in [0, 1].
       replay: share of episodes that begin from a random position of an earlier game, in [0, 1].
@@ -49,9 +57,9 @@ class TdConfiguration:
 
     game: str
     simulations: int = 1000
-    trace_decay: float = TRACE_DECAY
-    discount: float = DISCOUNT
-    min_step: float = MIN_STEP
+    trace_decay: float = None  # type: ignore[assignment]
+    discount: float = None  # type: ignore[assignment]
+    min_step: float = None  # type: ignore[assignment]
     exploration: float = 1.0
     bootstrap: str = "taken"
     epsilon: float = 0.0
@@ -78,8 +86,11 @@ class TdConfiguration:
             raise InvalidParameter(f"learn_from is 'search' or 'positions', not {self.learn_from!r}")
         if self.learn_from == "positions" and self.bootstrap != "taken":
             raise InvalidParameter("positions alone teach by the moves taken: leave bootstrap out")
-        if self.search not in ("td_uct", "sarsa_uct") or (self.search == "sarsa_uct" and self.bootstrap != "taken"):
+        if self.search not in USUAL or (self.search == "sarsa_uct" and self.bootstrap != "taken"):
             raise InvalidParameter("search is 'td_uct', or 'sarsa_uct', which leaves bootstrap out")
+        for name, usual in USUAL[self.search].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, usual)
         if not 1 <= self.capacity <= MAX_CAPACITY:
             raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
         named_game(self.game)
@@ -181,7 +192,9 @@ class EvaluationPlan:
             "opening_moves": self.opening_moves,
             "measure": getattr(self.measure, "__name__", None),
         }
-        return configuration_key({**configuration.identity, **plan})
+        texts = [configuration.game, *filter(None, [configuration.opponent]), *(each.text for each in self.opponents)]
+        sources = {"sources": digest} if (digest := text_digest(texts)) else {}  # an edited file makes other points
+        return configuration_key({**configuration.identity, **plan, **sources})
 
 
 def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:
