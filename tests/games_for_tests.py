@@ -57,18 +57,11 @@ def pick_hash(state):
 
 
 def pick(**changes) -> Game:
-    return Game(
-        "pick",
-        state=np.zeros((), pick_dtype),
-        num_actions=9,
-        max_moves=9,
-        legal_actions=pick_actions,
-        play=pick_play,
-        outcome=pick_outcome,
-        to_play=pick_to_play,
-        hash=pick_hash,
-        **changes,
-    )
+    functions = {
+        "legal_actions": pick_actions, "play": pick_play, "outcome": pick_outcome, "to_play": pick_to_play,
+        "hash": pick_hash, "state": np.zeros((), pick_dtype),
+    }  # fmt: skip
+    return Game("pick", num_actions=9, max_moves=9, **{**functions, **changes})
 
 
 class PickPosition(Position):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,7 @@ from engram.errors import (
     OperatorError,
 )
 from engram.games.catalogue import GAMES
+from tests import games_for_tests
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BOARD_GAMES = {"othello", "hex", "breakthrough", "dots_and_boxes", "p_game", "pig", "2048", "same_game", "backgammon"}
@@ -434,3 +438,41 @@ def test_a_python_game_searches_like_the_compiled_one_would():
     assert [move.visits for move in again.moves] == [move.visits for move in result.moves]
     with pytest.raises(IllegalAction):
         game.play(game.initial_state(), 7)
+
+
+def test_threads_that_search_a_python_game_repeat_with_their_seeds():
+    def game():
+        return engram.PythonGame("pick", games_for_tests.PickPosition, num_actions=9, max_moves=9)
+
+    def visits(game, seed):
+        result = engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=400), seed=seed)
+        return [(move.action, move.visits, move.value) for move in result.moves]
+
+    shared, alone = game(), [visits(game(), seed) for seed in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda seed: visits(shared, seed), range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert together == alone
+
+
+class _Callable:
+    def __call__(self, state):
+        return 0.0
+
+
+@pytest.mark.parametrize("outcome", [_Callable(), functools.partial(games_for_tests.pick_outcome), abs])
+def test_what_is_no_plain_function_is_refused(outcome):
+    with pytest.raises(InvalidGame, match="pick: outcome must be a function that `def` makes, not "):
+        games_for_tests.pick(outcome=outcome)
+
+
+@pytest.mark.parametrize("kind", ["O", ">i8"])
+def test_a_state_that_compiled_code_cannot_read_is_refused(kind):
+    state = np.zeros((), np.dtype([("taken", kind), ("score", np.int64, (2,)), ("player", np.int64)]))
+    with pytest.raises(InvalidGame, match="pick: a state has numbers of this machine, not ") as refused:
+        games_for_tests.pick(state=state)
+    assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)

@@ -343,9 +343,22 @@ def test_an_environment_of_ones_own_is_searched():
     assert after.play_moves("1 1").over and not after.play_moves("1").over
 
 
+class OfOldKind(Counter):
+    def step(self, action):
+        return super().step(action)[:4]
+
+
+class WithoutReward(Counter):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, None, *rest
+
+
 @pytest.mark.parametrize(
     ("kind", "word"),
     [
+        (OfOldKind, r"step must return \(observation, reward, terminated, truncated, info\), not \("),
+        (WithoutReward, "the reward of step gave None, not a finite number"),
         (Drawing, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
         (Within, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
         (WithinOld, "draws random numbers in its steps"),
@@ -442,3 +455,9 @@ def test_without_gymnasium_a_sentence_says_how_to_get_it(monkeypatch):
 def test_options_are_checked_before_an_environment_is_made(options, words):
     with pytest.raises(InvalidSpecification, match=words):
         engram.game(f"gymnasium:FrozenLake-v1,{options}")
+
+
+@pytest.mark.parametrize("environment", [5, Counter])
+def test_what_is_no_environment_is_refused(environment):
+    with pytest.raises(InvalidSpecification, match=r"an environment is an object such as gymnasium.make"):
+        environment_game(environment, "mine", max_steps=5)

@@ -149,6 +149,11 @@ class Halves(Puzzle):
         return [0.5, 1.5] if len(self.moves) < 3 else []
 
 
+class Lists(Puzzle):
+    def legal_actions(self):
+        return [[0], [1]] if len(self.moves) < 3 else []
+
+
 class Unordered(Puzzle):
     def legal_actions(self):
         return {0, 1} if len(self.moves) < 3 else set()
@@ -239,6 +244,8 @@ class Forgetful(Puzzle):
         (Puzzle, {"num_actions": 1}, "2 legal actions, but num_actions is 1"),
         (Wordy, {}, "legal_actions must return whole numbers from 0 to 1, not 'left'; action_name= gives"),
         (Halves, {}, "legal_actions must return whole numbers from 0 to 1, not 0.5"),
+        (Lists, {}, r"legal_actions must return whole numbers from 0 to 1, not \[0\]"),
+        (Puzzle, {"encode": str, "planes_shape": (1, 1, 2)}, "encode gave .*, not an array of numbers"),
         (Unordered, {}, "legal_actions must return a list, not a set"),
         (Nature, {}, r"to_play is 2, not 0; the method chance\(\) makes 2 nature"),
         (Colours, {}, "to_play is 'white', not 0"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engram
-from engram.conformance.search_contract import check_backup
+from engram.conformance.search_contract import check_backup, check_preset
 from engram.errors import InvalidParameter, InvalidSpecification, OperatorError
 from engram.presets import uct
 from engram.presets.catalogue import preset
@@ -228,6 +228,28 @@ def half(tree, path, depth, value, parameters):
         nodes[path[at]].visit_count += 1
         nodes[path[at]].value = 0.5 * value
     return 0
+
+
+@backup()
+def twofold(tree, path, depth, value, parameters):
+    nodes = nodes_of(tree)
+    for at in range(depth + 1):
+        nodes[path[at]].visit_count += 2
+        nodes[path[at]].value += (value - nodes[path[at]].value) * 2 / nodes[path[at]].visit_count
+    return 0
+
+
+def test_a_preset_that_counts_simulations_twice_is_found():
+    with pytest.raises(InvalidParameter, match="the root has 40 visits after 20 simulations"):
+        check_preset(uct(backup=twofold()), simulations=20)
+
+
+def test_a_decorator_without_parentheses_is_named():
+    with pytest.raises(InvalidParameter, match=r"the decorator backup stands with its parentheses: @backup\(\)"):
+
+        @backup
+        def rule(tree, path, depth, value, parameters):
+            return 0
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,11 @@ def _preset_functions(workspace: Workspace) -> list[Any]:
 
 
 def _search(workspace: Workspace, simulations: int, seed: int, seconds: float = math.inf) -> np.ndarray:
-    """The nodes of a search from the start, simulation by simulation, of at least two."""
+    """The nodes of a search from the start, simulation by simulation, of at least two.
+
+    Raises:
+      InvalidParameter: a backup rule counts a simulation other than once.
+    """
     if isinstance(workspace.evaluator, _Uniform):
         workspace.evaluator.embedding_size = workspace.assembly.embedding_size
     game, began = workspace.game, time.perf_counter()
@@ -191,7 +195,9 @@ def _search(workspace: Workspace, simulations: int, seed: int, seconds: float = 
     while not workspace.finished() and (time.perf_counter() < began + seconds or workspace.total_done() < 2):
         begin_step()
         workspace.step(1)
-    tree = workspace.trees[0]
+    tree, done = workspace.trees[0], workspace.total_done()
+    if (visits := int(tree.nodes[0]["visit_count"])) != done:
+        raise InvalidParameter(f"{workspace.preset.text}: the root has {visits} visits after {done} simulations")
     return tree.nodes[: tree.num_nodes].copy()
 
 

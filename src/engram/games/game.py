@@ -53,6 +53,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, TypedDict, Unpack, cast
 
 import numba
@@ -407,10 +408,18 @@ class Game:
         for key in RequiredFunctions.__annotations__.keys() - functions.keys():
             raise InvalidGame(f"{name}: the function {key} is missing")
         check_functions(name, functions)
+        for key, function in functions.items():
+            if function is not None and not isinstance(getattr(function, "py_func", function), FunctionType):
+                raise InvalidGame(f"{name}: {key} must be a function that `def` makes, not {function!r}")
         initial = np.asarray(state).reshape(-1)
         if initial.shape != (1,) or initial.dtype.names is None:
             raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
-        self.callbacks = _callbacks(functions, initial.dtype)
+        try:
+            self.callbacks = _callbacks(functions, initial.dtype)
+        except numba.core.errors.NumbaNotImplementedError:
+            raise InvalidGame(
+                f"{name}: a state has numbers of this machine, not {initial.dtype}, which compiled code cannot read"
+            ) from None
         if self.has("chance") and (self.has("rollout_moves") or self.has("heavy_rollout_moves")):
             raise InvalidGame(f"{name}: only games without chance log the moves of rollouts; leave the function out")
         self.max_history = max_history

@@ -12,6 +12,7 @@ import math
 import operator
 import random
 import sys
+import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
@@ -109,8 +110,7 @@ class PythonGame(Game):
         self._name_action = action_name
         self._parse = parse_action
         self._states: dict[int, Any] = {}
-        self._pending: BaseException | None = None
-        self._random = random.Random(0)
+        self._pending: dict[int, BaseException] = {}  # by the thread whose search waits for it
         self._draw = _RANDOM_WORD.from_python
         self._is_over = is_over or (lambda state: not len(self._checked_actions(state)))
         self._user_rollout = rollout
@@ -147,7 +147,7 @@ class PythonGame(Game):
             try:
                 return function(*arguments)
             except BaseException as error:
-                self._pending = self._pending or error
+                self._pending.setdefault(threading.get_ident(), error)
                 return failed
 
         return wrapped
@@ -158,11 +158,11 @@ class PythonGame(Game):
             raise InvalidGame(f"{self.name}: legal_actions must return a list, not a {type(legal).__name__}")
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
-        if len(set(legal)) < len(legal):
-            raise InvalidGame(f"{self.name}: legal_actions names an action twice")
-        if len(legal) and isinstance(legal[0], bool | np.bool_):
-            raise InvalidGame(f"{self.name}: legal_actions must return actions, not a mask of True and False")
         try:
+            if len(set(legal)) < len(legal):
+                raise InvalidGame(f"{self.name}: legal_actions names an action twice")
+            if len(legal) and isinstance(legal[0], bool | np.bool_):
+                raise InvalidGame(f"{self.name}: legal_actions must return actions, not a mask of True and False")
             return array("i", legal)
         except (TypeError, OverflowError):
             raise InvalidGame(
@@ -222,7 +222,11 @@ class PythonGame(Game):
 
     def _writing(self, name: str, function: Callable[[Any], Any], count: int) -> Callable[[int, int], int]:
         def write(at: int, numbers: int) -> int:
-            values = np.ascontiguousarray(function(self._states[at]), np.float32)
+            answer = function(self._states[at])
+            try:
+                values = np.ascontiguousarray(answer, np.float32)
+            except (TypeError, ValueError):
+                raise InvalidGame(f"{self.name}: {name} gave {answer!r}, not an array of numbers") from None
             if values.size != count:
                 raise InvalidGame(f"{self.name}: {name} gave {values.size} numbers, not {count}")
             ctypes.memmove(numbers, values.ctypes.data, values.nbytes)
@@ -240,11 +244,10 @@ class PythonGame(Game):
         seed = self._draw(rng)
         if self._user_rollout is not None:
             return self._checked_outcome(self._user_rollout(state, seed))
-        self._random.seed(seed)
+        draw = random.Random(seed).random
         if self.has("chance") or self.has("reward") or self.discount != 1.0:
-            return self._random_return(at)
-        legal = state.legal_actions()
-        draw, play = self._random.random, state.play
+            return self._random_return(at, draw)
+        legal, play = state.legal_actions(), state.play
         for _ in range(self.max_moves + 1):
             if not len(legal):
                 return self._outcome(at)
@@ -252,9 +255,9 @@ class PythonGame(Game):
             legal = state.legal_actions()
         raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
 
-    def _random_return(self, at: int) -> float:
+    def _random_return(self, at: int, draw: Callable[[], float]) -> float:
         """The return of a random game from a state, in which nature draws; see `games.game`."""
-        state, draw = self._states[at], self._random.random
+        state = self._states[at]
         total, factor = 0.0, 1.0
         for _ in range(self.max_moves + 1):
             legal = state.legal_actions()
@@ -293,7 +296,7 @@ class PythonGame(Game):
         return self.hash(state) == self.hash(other)
 
     def raise_pending(self) -> None:
-        error, self._pending = self._pending, None
+        error = self._pending.pop(threading.get_ident(), None)
         if error is not None:
             raise error
         super().raise_pending()

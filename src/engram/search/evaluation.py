@@ -36,7 +36,7 @@ class Evaluation:
 class Evaluator(Protocol):
     """Evaluates batches of positions; usually a network."""
 
-    def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
+    def evaluate(self, states: Any, /) -> Evaluation:
         """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
 
 

@@ -269,9 +269,11 @@ def _kind(
     kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True, beyond: bool = True
 ) -> Callable[..., Callable[[Any], Definition]]:
     def with_parameters(
-        check: Check | None = None, threads: bool = threads, chance: bool = beyond, rewards: bool = beyond,
-        **parameters: Any,
+        function: Any = None, /, *, check: Check | None = None, threads: bool = threads, chance: bool = beyond,
+        rewards: bool = beyond, **parameters: Any,
     ) -> Callable[[Any], Definition]:  # fmt: skip
+        if function is not None:
+            raise InvalidParameter(f"the decorator {kind} stands with its parentheses: @{kind}()")
         limits = {"threads": threads, "chance": chance, "rewards": rewards}
         return lambda function: Definition(kind, function, returns, leading, parameters, check, **limits)
 

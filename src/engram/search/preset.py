@@ -113,7 +113,7 @@ class Preset:
 
     def __post_init__(self) -> None:
         if not isinstance(self.extensions, (tuple, list)):
-            raise InvalidParameter(f"extensions must be a tuple of extensions, not {self.extensions!r}")
+            raise InvalidParameter(f"extensions must be a tuple of extensions, not a {type(self.extensions).__name__}")
         object.__setattr__(self, "extensions", tuple(self.extensions))
         DECISIONS.check(self.decision)
         if self.rollout not in ("uniform", "heavy"):

@@ -51,6 +51,10 @@ def environment_game(
     rewards on the way.
     """
     spaces = package(name).spaces
+    if isinstance(environment, type) or not hasattr(environment, "action_space"):
+        raise InvalidSpecification(
+            f"{name}: an environment is an object such as gymnasium.make('FrozenLake-v1'), not {environment!r}"
+        )
     if not isinstance(environment.action_space, spaces.Discrete):
         raise InvalidSpecification(f"{name} has actions in {environment.action_space}; engram plays Discrete ones")
     if max_steps is None:

@@ -47,11 +47,11 @@ class CopyState:
             game.reseed(derive_seed(self.line))
             action, self.intent = self.intent, -1
         before = game.generator_states()
-        observation, reward, terminated, truncated, _ = self.environment.step(game.first_action + action)
+        observation, gain, over = game.results(self.environment.step(game.first_action + action))
         game.check_draws(before)
         self.observation = copy.deepcopy(observation) if isinstance(observation, np.ndarray) else observation
-        self.gain, self.steps = float(reward), self.steps + 1
-        self.over = bool(terminated or truncated) or self.steps >= game.max_steps
+        self.gain, self.steps = gain, self.steps + 1
+        self.over = over or self.steps >= game.max_steps
 
     def is_over(self) -> bool:
         return self.over
@@ -77,9 +77,9 @@ class CopyState:
             if over:
                 break
             action = intent if intent >= 0 else int(draw() * game.num_choices)
-            _, reward, terminated, truncated, _ = step(first + action)
-            total += factor * float(reward)
-            intent, factor, over = -1, factor * game.discount, terminated or truncated
+            _, gain, over = game.results(step(first + action))
+            total += factor * gain
+            intent, factor = -1, factor * game.discount
         game.check_draws(before)
         return total
 
@@ -163,6 +163,19 @@ class CopyGame(PythonGame):
                 f"{self.name} cannot be copied ({' '.join(str(error).split())}): give the environment a method "
                 "__deepcopy__ that copies all that its steps read and change"
             ) from None
+
+    def results(self, answer: Any) -> tuple[Any, float, bool]:
+        """The observation, the reward and the end of an answer of `step`.
+
+        Raises:
+          InvalidGame: it is not that of Gymnasium's interface.
+        """
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            raise InvalidGame(
+                f"{self.name}: step must return (observation, reward, terminated, truncated, info), not {answer!r}"
+            )
+        observation, reward, terminated, truncated, _ = answer
+        return observation, self._number("the reward of step", reward), bool(terminated or truncated)
 
     def generator_states(self) -> list[Any]:
         """The states of the environment's random generators."""

@@ -194,6 +194,8 @@ class OpenSpielGame(PythonGame):
         Raises:
           InvalidState: a state of another game.
         """
+        if not hasattr(spiel_state, "get_game"):
+            raise InvalidState(f"a position of {self.name} is a pyspiel.State, not {spiel_state!r}")
         if str(spiel_state.get_game()) != str(self.spiel):
             raise InvalidState(f"this is not a state of {self.name}, but of {spiel_state.get_game()}")
         return self._kind(self, self.clone(spiel_state))
