@@ -12,9 +12,14 @@ from engram.errors import EngramError, InvalidFile, InvalidParameter, OperatorEr
 from engram.games.python_game import PythonGame
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
+from engram.native.jit import compiled
 from engram.presets.catalogue import preset
+from engram.presets.values import with_table
 from engram.search import backup as backups
+from engram.search.extensions.transpositions import exact_parents
+from engram.search.extensions.uncertainty import uncertainty
 from engram.search.preset import Preset
+from engram.search.selection import puct
 from tests.reference import Backup, LinePosition, ReferenceSearch, ucb1
 
 GAMES = {"connect_four": (6, 7, 4, True), "tic_tac_toe": (3, 3, 3, False)}
@@ -225,8 +230,30 @@ def test_rules_through_the_table():
         root = np.array([game.canonical_hash(game.initial_state())], np.uint64)
         values[repr(rule)] = float(table.get(root)[0][0])
     assert len(set(values.values())) == 3
-    with pytest.raises(InvalidParameter, match="without a mix"):
-        engram.presets.td_uct(table=Table(10), learn=True, backup=backups.softmax())
+    for rule in (backups.softmax(), uncertainty(), exact_parents()):
+        for learn in (False, True):
+            with pytest.raises(InvalidParameter, match="without a mix and columns"):
+                engram.presets.td_uct(table=Table(10), learn=learn, backup=rule)
+
+
+def test_a_known_child_leaves_the_likeliest_of_the_others_the_next():
+    game, table = engram.game("connect_four"), Table(1000)
+
+    @compiled
+    def prior(state, actions, count, weights):
+        for k in range(count):
+            weights[k] = 7.0 - actions[k]
+        return 0
+
+    last = game.play(game.initial_state(), 6)
+    learner = engram.presets.td_uct(table=table, learn=True, symmetric=False)
+    engram.Search(game, learner).run(last, engram.Limit(simulations=1))
+    rule = backups.average()
+    known = with_table(table, rule, symmetric=False)
+    preset = Preset(selection=puct(), backup=rule, prior=prior, extensions=(known,))
+    search = engram.Search(game, preset)
+    search.run(game.initial_state(), engram.Limit(simulations=2))
+    assert search.tree.children()["action"].tolist() == [6, 0, 1, 2, 3, 4, 5]
 
 
 def test_from_a_file_every_game_begins_alike_and_the_file_stays(tmp_path):

@@ -223,11 +223,14 @@ def test_a_search_with_several_extensions_goes_on_from_a_file_bit_for_bit(tmp_pa
 # ------------------------------------------------------------------------------- what is refused
 def test_what_does_not_go_together_is_said_in_one_sentence():
     game = engram.game("connect_four")
+    store = engram.Search(game, replace(uct(), extensions=(remembering(capacity=100),))).extensions[0].store
+    twice = [remembering(store=store) for _ in range(2)]
     column = Column(np.dtype([("value", np.float64), ("count", np.float64)]), "shared")
     advising = Extension(name="a", advice=Advice(column))
     base = {"selection": uct().selection}
     for preset, match in (
         (Preset(**base, extensions=[advising, Extension(name="b", advice=Advice(column))]), "a column of its own"),
+        (Preset(**base, extensions=twice), "two extensions write to one store"),
         (Preset(**base, extensions=["memory"]), "an engram.Extension"),
         (Preset(**base, extensions=[proofs() for _ in range(9)]), "up to 8 extensions with after_backup"),
         (Preset(**base, extensions=[advising, advising]), "occurs twice"),

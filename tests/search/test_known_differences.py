@@ -240,3 +240,14 @@ def test_chance_and_evaluators_are_refused_and_a_saved_tree_goes_on(tmp_path):
     check_sums(second.tree)
     more = [search.run(search.root, engram.Limit(simulations=300), seed=None).moves for search in (first, second)]
     assert [move.action for move in more[0]] == [move.action for move in more[1]]
+
+
+def test_a_memory_s_advice_counts_between_groups():
+    game = engram.game("connect_four")
+    rows = []
+    for text in ("uct(selection=kvda)", "memory_uct(selection=kvda)", "uct(selection=kvda,transpositions=true)"):
+        search = engram.Search(game, text)
+        search.run(game.initial_state(), engram.Limit(simulations=1500), seed=1)
+        rows.append(search.tree.children()["visit_count"].tolist())
+    assert rows[0] != rows[1]
+    assert rows[0] == rows[2]  # its groups hold equal positions anyway

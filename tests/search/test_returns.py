@@ -312,3 +312,17 @@ def test_threads_and_lockstep_agree_with_one_search():
     assert both_[0].root_value == one.value
     by_action = {move.action: move.value for move in one.moves}
     assert both_[0].value.tolist() == [by_action[int(action)] for action in both_[0].actions]
+
+
+def test_a_value_beyond_the_bounds_names_the_evaluator():
+    game = engram.game("same_game")
+
+    class Small:
+        def evaluate(self, states):
+            return engram.Evaluation(np.full(len(states), -0.5), np.ones((len(states), game.num_actions)))
+
+    search = engram.Search(game, engram.presets.puct(evaluator=Small()))
+    with pytest.raises(
+        OperatorError, match=r"the evaluator gave a number outside \[0, \d+\], the bounds of same_game's"
+    ):
+        search.run(game.initial_state(), engram.Limit(simulations=10))

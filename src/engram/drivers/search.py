@@ -226,8 +226,8 @@ class Search(Turns):
           state: a state of the game that is not over, where a player moves.
           limit: simulations, seconds, or both.
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
-            Two runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, and if no rule
-            is a function of the budget.
+            Two runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, if no rule is
+            a function of the budget and no priors are for `first_nodes` of a run.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves`, `tree` and
             `so_far`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.

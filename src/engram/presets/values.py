@@ -38,8 +38,12 @@ def with_table(
       trust: upper bound, ≥ 1, on the visits that a value from the table counts for; only without `learn`.
 
     Raises:
-      InvalidParameter: a rule with a mix; trust below 1, or with `learn`.
+      InvalidParameter: a rule with a mix or columns of its own; trust below 1, or with `learn`.
     """
+    if not isinstance(rule, Operator) or rule.definition.kind != "backup" or rule.columns:
+        raise InvalidParameter(
+            f"a table of values goes with a backup rule without a mix and columns, such as td or average, not {rule}"
+        )
     if not 1.0 <= trust <= NO_TRUST_BOUND or (learn and trust != NO_TRUST_BOUND):
         raise InvalidParameter("trust must be 1 or more, and needs a table that does not learn")
     learning = through_table(table=table.header, rule=rule) if learn else None

@@ -168,6 +168,9 @@ class Functions:
             name = "heavy_rollout"
         functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)
         function = functions or getattr(game, "callbacks", {}).get(name)
+        if status == statuses.EVALUATION and self.preset.evaluator is not None and self.preset.leaf_value != "rollout":
+            others = "" if self.preset.leaf_value == "evaluator" else " or a rollout"
+            return f"the evaluator{others} {fault}, the bounds of {game.name}'s returns"
         if status == statuses.EVALUATION and not function:
             parts = ("legal_actions", *filter(game.has, ("chance", "reward")), "play")
             return f"a random game by {', '.join(parts)} and outcome failed, or {fault}; check_game says where"

@@ -274,6 +274,8 @@ OPERATORS["selection"].add("greedy", greedy)
 def _check_rule(values: dict[str, Value]) -> None:
     if not isinstance(values["selection"], Operator):
         raise InvalidParameter("widening needs a selection rule, as in widening(selection=ucb1())")
+    if values["selection"].definition.name == "gumbel":
+        raise InvalidParameter("gumbel draws its candidates among all moves, so it does not go inside widening")
 
 
 @selection(

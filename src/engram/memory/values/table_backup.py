@@ -10,7 +10,6 @@ import weakref
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidParameter
 from engram.games.game import Game, copy_state, game_dtype
 from engram.games.python_game import PythonGame
 from engram.memory.values.table import enter, entries_of, find, key_of, table_dtype
@@ -18,7 +17,7 @@ from engram.native.intrinsics import address_of, call, record_at
 from engram.native.jit import compiled
 from engram.search.columns import Column
 from engram.search.expansion import swap_children
-from engram.search.operators import Operator, Parameter, Record, backup, column_of, on_expanded, on_leaf
+from engram.search.operators import Parameter, Record, backup, column_of, on_expanded, on_leaf
 from engram.search.tree import PLAYER_1, nodes_of
 
 _HALF = np.uint64(0xFFFFFFFF)
@@ -132,9 +131,13 @@ def enter_known_children(tree, node, state, parameters):
         slot = find(table, key)
         if slot < 0 or entries[slot].visit_count == 0:
             continue
-        # Visited children come first: swap with the first unvisited one.
+        # Visited children come first; the likeliest of the others stays the next to enter.
         place = first + np.int64(nodes[node].num_visited)
-        swap_children(tree, nodes, place, at)
+        if nodes[place].prior > nodes[at].prior:
+            for later in range(at, place, -1):
+                swap_children(tree, nodes, later, later - 1)
+        else:
+            swap_children(tree, nodes, place, at)
         if call(positions.game.to_play, (positions.scratch,)) != 0:
             nodes[place].flags |= np.uint8(PLAYER_1)
         nodes[place].value = np.float64(entries[slot].value)
@@ -144,15 +147,7 @@ def enter_known_children(tree, node, state, parameters):
     return 0
 
 
-def _has_a_rule(values: dict[str, object]) -> None:
-    rule = values["rule"]
-    if rule is None:
-        return  # the definition's own default
-    if not isinstance(rule, Operator) or rule.definition.kind != "backup" or rule.values.get("mix") is not None:
-        raise InvalidParameter("a table of values learns by a backup rule without a mix, such as td or sarsa")
-
-
-@backup(check=_has_a_rule, link=LINK, table=Record(table_dtype), rule=None)
+@backup(link=LINK, table=Record(table_dtype), rule=None)
 def through_table(tree, path, depth, value, parameters):
     """Applies a backup rule to table entries, so that transpositions and mirror images learn together.
 

@@ -24,7 +24,7 @@ from engram.search.extension import Extension
 from engram.search.extensions.pools import PROBES
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
 from engram.search.returns import line_of_move, position_value
-from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, Tree, nodes_of, sign_of
+from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, Tree, nodes_of, sign_of, with_advice
 
 _GRAIN = 2.0**-30  # a smaller deviation of two differences counts as none
 _ENDS = GOLDEN  # key of the ends of games
@@ -230,10 +230,13 @@ def kvda(tree, node, rng, parameters):
         value = sign * nodes[child].value
         if nodes[child].flags & PROVEN:
             value = -math.inf if value <= -1.0 else value
-        elif home != 0:
-            visits = rows[home].count
-            constant, factor = line_of_move(tree, child)
-            value = sign * (constant + factor * (rows[home].total / visits + difference))
+        else:
+            if home != 0:
+                visits = rows[home].count
+                constant, factor = line_of_move(tree, child)
+                value = sign * (constant + factor * (rows[home].total / visits + difference))
+            if tree.num_advice != 0:
+                value = with_advice(tree, child, sign, visits, value)
         bound = value + scale / math.sqrt(visits)
         if bound > highest:
             highest = bound
