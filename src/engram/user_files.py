@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 import engram
-from engram.errors import EngramError, InvalidSpecification, nearest
+from engram.errors import EngramError, InvalidFile, InvalidSpecification, nearest
 from engram.native.cache import is_installed, sources
 from engram.native.messages import PACKAGE
 from engram.registry import Parts, bind
@@ -228,6 +228,19 @@ def digest_of(files: Iterable[Path]) -> str:
         with open(file, "rb") as content:
             digest.update(file.name.encode() + b"\0" + hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:16] if digest.digest() != empty else ""
+
+
+def check_sources(path: str | Path, about: Mapping[str, Any], sources: str) -> None:
+    """Refuses data of a user's game for another game of its name; data from before digests were kept passes.
+
+    Args:
+      path, about: of the data, and its metadata. sources: digest of the present game's files.
+
+    Raises:
+      InvalidFile: its digest is another one.
+    """
+    if about.get("sources", sources) != sources:
+        raise InvalidFile(f"{path} is of a game in other files, or of an earlier version of this one: build it anew")
 
 
 class _Neighbours:

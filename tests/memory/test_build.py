@@ -114,3 +114,67 @@ def test_the_command_line(tmp_path):
     assert wrong.exit_code == 2 and "there is no file" in wrong.stderr
     wrong = command("ask", file, "--search", "uct")
     assert wrong.exit_code == 2 and "no memory of positions" in wrong.stderr
+
+
+OWN = """
+from engram.games.line.one_word import line
+
+def mine(run=3):
+    return line(3, 3, run, name="{name}")
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        return CliRunner().invoke(app, [*words])
+
+    def build(game, games=2):
+        return run("memory", "build", "-g", game, "-o", "m", "--games", str(games), "-n", "20", "-s", SMALL)
+
+    return run, build
+
+
+SMALL = "memory_uct(capacity=500,dimension=32)"
+
+
+@pytest.mark.parametrize("name", ["my_own_game", "tic_tac_toe"])
+def test_a_memory_knows_the_game_of_a_file(own, tmp_path, name):
+    run, build = own
+    file = f"own_{name}.py"  # a process keeps a file's game by its text
+    (tmp_path / file).write_text(OWN.format(name=name))
+    assert build(f"{file}:mine").exit_code == 0
+    refused = run("memory", "ask", "m")
+    assert refused.exit_code == 2 and file in refused.output and "--allow-files" in refused.output
+    allowed = run("memory", "ask", "m", "--allow-files")
+    assert allowed.exit_code == 0, allowed.output
+    assert run("memory", "prune", "m", "-o", "p", "--min-visits", "2").exit_code == 0
+    assert run("memory", "ask", "p", "--allow-files").exit_code == 0
+    assert build(f"{file}:mine", games=3).exit_code == 0  # it goes on
+    changed = f"changed_{name}.py"
+    (tmp_path / changed).write_text(OWN.format(name=name) + "# other rules\n")
+    other = run("move", "-g", f"{changed}:mine", "-n", "9", "-s", "memory_uct(memory='m',dimension=32)")
+    assert other.exit_code == 2 and "m is of a game in other files, or of an earlier version" in other.output
+    if name == "tic_tac_toe":
+        for words in (("memory", "build", "-o", "m", "--games", "4", "-n", "20", "-s", SMALL), ("move", "-n", "9")):
+            search = () if words[0] == "memory" else ("-s", "memory_uct(memory='m',dimension=32)")
+            other = run(*words, *search, "-g", "tic_tac_toe")
+            assert other.exit_code == 2 and "m is of a game in other files, or of an earlier version" in other.output
+
+
+def test_a_table_knows_the_game_of_a_file(own, tmp_path):
+    run, _ = own
+    (tmp_path / "own_table.py").write_text(OWN.format(name="tic_tac_toe"))
+    (tmp_path / "changed_table.py").write_text(OWN.format(name="tic_tac_toe") + "# other rules\n")
+
+    def train(game, episodes):
+        return run("train", "td", "-g", game, "-o", "t", "--episodes", str(episodes), "-n", "9", "--workers", "1")
+
+    assert train("own_table.py:mine", 2).exit_code == 0
+    for other in (train("changed_table.py:mine", 3), train("tic_tac_toe", 3)):
+        assert other.exit_code == 2 and "of a game in other files, or of an earlier version" in other.output
+    assert run("move", "-g", "tic_tac_toe", "-n", "9", "-s", "td_uct(table='t')").exit_code == 2
+    assert run("move", "-g", "own_table.py:mine", "-n", "9", "-s", "td_uct(table='t')").exit_code == 0
+    assert train("own_table.py:mine", 3).exit_code == 0

@@ -148,13 +148,13 @@ def prune(
 
 
 def _header(file: Path) -> dict[str, Any]:
-    """The game and features of a memory, and the digest of the game's file if it has one."""
+    """The game and features of a memory, and the game's text and digest if it is from a file."""
     from engram import storage
     from engram.memory.files import KIND
 
     header = storage.about(file, KIND)
-    sources = {"sources": header["sources"]} if "sources" in header else {}
-    return {key: header.get(key) for key in ("game", "features", "dimension")} | sources
+    of_files = {key: header[key] for key in ("text", "sources") if key in header}
+    return {key: header.get(key) for key in ("game", "features", "dimension")} | of_files
 
 
 def _write(output: Path, store: Any, header: dict[str, Any], as_json: bool) -> None:

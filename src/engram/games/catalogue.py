@@ -22,7 +22,7 @@ from engram.games.same_game import same_game
 from engram.games.twenty_forty_eight import twenty_forty_eight
 from engram.registry import Registry, bind, defaults_of
 from engram.specification import parse
-from engram.user_files import is_in_file, load, make
+from engram.user_files import code_of, digest_of, is_in_file, load, make
 
 GAMES: Registry[Callable[..., Game]] = Registry("game")
 """Built-in games by name; the first line of each docstring describes the game in lists."""
@@ -99,4 +99,6 @@ def _from_file(text: str) -> Game:
         raise InvalidSpecification(
             f"{canonical} is a {type(result).__name__}, not a Game; PythonGame makes one from a class of positions"
         )
+    if result not in _games.values():
+        result.text, result.sources = canonical, digest_of(code_of([canonical]))
     return result

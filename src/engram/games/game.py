@@ -382,6 +382,8 @@ class Game:
     own units: those of its bounds.
     """
 
+    text = ""  # its specification in a user's file, and the digest of that file and those that it imports
+    sources = ""
     compiled = True
     names_need_state = False  # whether the name of a move depends on the position before it
     players: int

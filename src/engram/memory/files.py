@@ -22,9 +22,11 @@ from engram.memory.layout import enter_key, entries_of, row_of, touch
 from engram.memory.store import Store, add
 from engram.native.jit import compiled
 from engram.search.columns import COUNT, VALUE
-from engram.user_files import code_of, digest_of, stored
+from engram.user_files import check_sources, code_of, digest_of, stored
 
 KIND = "memory"
+_OF_FILES = "text", "sources"
+"""Of a game from a user's file."""
 
 
 @compiled
@@ -89,7 +91,8 @@ def take(target: Store, source: Store, rows: np.ndarray | None = None) -> None:
 
 def identity(features: Features) -> dict[str, Any]:
     """The game and features that a memory's entries depend on."""
-    return {"game": features.game.name, "features": features.text, "dimension": features.dimension}
+    about = {"game": features.game.name, "features": features.text, "dimension": features.dimension}
+    return about | {name: value for name in _OF_FILES if (value := getattr(features.game, name))}
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,14 @@ class StorePersistence:
         """
         store = self.store
         for name, value in [*self.belongs_to.items(), *store.kind.items()]:
+            if name in _OF_FILES:
+                continue
             if name not in about:
                 raise InvalidFile(f"{path} is a memory without its {name}: it was merged, pruned or built otherwise")
             if about[name] != value:
                 raise InvalidFile(f"{path} is a memory with {name} {about[name]}, not {value}")
+        if "game" in self.belongs_to:
+            check_sources(path, about, self.belongs_to.get("sources", ""))
         fault = _fault(store, about, arrays)
         if fault:
             raise InvalidFile(f"{path} is damaged: {fault}")
@@ -194,9 +201,7 @@ def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
     Raises:
       InvalidFile: the file cannot be written.
     """
-    about, arrays = StorePersistence(store, belongs_to).state_dict()
-    digest = about.get("sources") or digest_of(code_of([about.get("game", "")]))
-    storage.save(path, KIND, about | ({"sources": digest} if digest else {}), arrays)
+    storage.save(path, KIND, *StorePersistence(store, belongs_to).state_dict())
 
 
 def game_of(path: str | Path, *, allow_files: bool = False) -> Game:
@@ -213,7 +218,7 @@ def game_of(path: str | Path, *, allow_files: bool = False) -> Game:
     about = storage.about(path, KIND)
     if "game" not in about:
         raise InvalidFile(f"{path} does not name its game")
-    text, digest = about["game"], about.get("sources", "")
+    text, digest = about.get("text", about["game"]), about.get("sources", "")
     with stored(str(path), allow_files=allow_files, digest=digest, present_digest=lambda: digest_of(code_of([text]))):
         return game(text)
 

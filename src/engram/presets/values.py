@@ -69,7 +69,7 @@ def _from_file(
     """
 
     def make(game: Game) -> Extension:
-        saved, about, _ = table_files.load(path, {"game": game.name, **metadata})
+        saved, about, _ = table_files.load(path, {"game": game.name, "sources": game.sources, **metadata})
         return build(game, saved, bool(about.get("symmetric", True)))
 
     def build(game: Game, saved: Table, symmetric: bool) -> Extension:

@@ -94,7 +94,7 @@ def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> Su
 def positions_of(plan: DistilPlan) -> KnownPositions:
     """All positions of a plan, including those held out; raises InvalidFile as `distil`."""
     game = game_of(plan.game)
-    table, about, _ = table_files.load(plan.table, {"game": game.name})
+    table, about, _ = table_files.load(plan.table, {"game": game.name, "sources": game.sources})
     return known_positions(
         game, table, symmetric=bool(about.get("symmetric", True)), min_visits=plan.min_visits,
         passing=int(about.get("opening_moves", 0)), most=plan.most,

@@ -11,6 +11,7 @@ import numpy as np
 from engram import storage
 from engram.errors import InvalidFile, InvalidParameter, TooLarge
 from engram.memory.values.table import Table, entry_dtype
+from engram.user_files import check_sources
 
 KIND = "table of values"
 _MAX_VISITS = 0xFFFFFFFF
@@ -42,7 +43,10 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
       InvalidFile: as `storage.load`; or other metadata.
     """
     about, arrays = storage.load(path, KIND)
-    for name, value in (belongs_to or {}).items():
+    wanted = dict(belongs_to or {})
+    if (sources := wanted.pop("sources", None)) is not None:
+        check_sources(path, about, sources)
+    for name, value in wanted.items():
         if about.get(name) != value:
             raise InvalidFile(f"{path} is a table with {name} {about.get(name)}, not {value}")
     slots, entries = arrays.pop("slots", np.zeros(0)), arrays.pop("entries", np.zeros(0))

@@ -100,7 +100,8 @@ class TdConfiguration:
     @property
     def identity(self) -> dict[str, Any]:
         """Metadata of a table's file."""
-        about = {**asdict(self), "game": self.made_game.name}
+        game = self.made_game
+        about = {**asdict(self), "game": game.name, **({"sources": game.sources} if game.sources else {})}
         if self.search == "td_uct":  # as in files from before there was a choice
             del about["search"]
         return about
@@ -192,9 +193,9 @@ class EvaluationPlan:
             "opening_moves": self.opening_moves,
             "measure": getattr(self.measure, "__name__", None),
         }
-        texts = [configuration.game, *filter(None, [configuration.opponent]), *(each.text for each in self.opponents)]
-        sources = {"sources": digest} if (digest := text_digest(texts)) else {}  # an edited file makes other points
-        return configuration_key({**configuration.identity, **plan, **sources})
+        texts = [*filter(None, [configuration.opponent]), *(each.text for each in self.opponents)]
+        players = {"players": digest} if (digest := text_digest(texts)) else {}  # an edited file makes other points
+        return configuration_key({**configuration.identity, **plan, **players})
 
 
 def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:
