@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -150,3 +152,17 @@ def test_a_player_is_asked_only_where_it_moves():
     records = list(MatchRunner(setup).play_all(iter(range(4))))
     assert [record.a_moves for record in records] == [4, 0, 4, 0]
     assert [record.b_moves for record in records] == [0, 4, 0, 4]
+
+
+PUZZLE = "same_game:seed=3,rows=4,columns=4,colours=3"
+
+
+def test_a_mean_of_returns_is_not_compared_with_a_score(tmp_path):
+    place = {"database": tmp_path / "r.sqlite", "workers": 1, "games": 4, "simulations": 20}
+    engram.match(PUZZLE, "uct", "random", **place)
+    engram.match("tic_tac_toe", "uct", "random", **place)
+    engram.match(PUZZLE, "random", "uct", **place)
+    rows = json.loads(
+        CliRunner().invoke(app, ["results", "1", "2", "3", "-d", str(tmp_path / "r.sqlite"), "--json"]).stdout
+    )
+    assert not any("score_difference" in row for row in rows)

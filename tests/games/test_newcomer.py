@@ -346,3 +346,10 @@ def test_an_object_instead_of_a_class_is_named():
 def test_a_class_of_positions_is_no_game_yet(folder):
     with pytest.raises(InvalidSpecification, match="not a Game; PythonGame makes one from a class of positions"):
         engram.game("lights.py:Lights")
+
+
+def test_names_that_differ_in_case_or_space_are_told_apart():
+    names = ["Bb", "bb", " lead"]
+    game = engram.PythonGame("names", Puzzle, num_actions=3, max_moves=3, action_name=names.__getitem__)
+    assert [game.parse_action(name) for name in names] == [0, 1, 2]
+    assert [game.parse_action(text) for text in ("BB", "lead", " bb ")] == [0, 2, 0]

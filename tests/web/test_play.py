@@ -504,3 +504,81 @@ def test_the_dialog_of_a_new_game_shows_the_size_of_the_present_one(visit, serve
     page = visit(f"{served.address}&game={game}&moves=").page
     page.get_by_role("button", name="New game").click()
     expect(page.get_by_role("dialog").get_by_label("size")).to_have_value(size)
+
+
+OWN_GAME = """
+from engram.games.line.one_word import line
+
+def mine():
+    return line(3, 3, 3, name="mine")
+"""
+
+
+def test_a_game_that_cannot_be_opened_stays_kept(visit, browser, tmp_path):
+    file = tmp_path / "kept.py"
+    file.write_text(OWN_GAME)
+    server = Served(tmp_path, "--allow-files")
+    try:
+        page = visit(f"{server.address}&game={file}:mine&moves=a1,b2", strict=False).page
+        expect(page.locator(".history button.main")).to_have_text(["a1", "b2"])
+        file.write_text("def mine(:")
+        for served in (False, True):
+            server.kill()
+            server.start()
+            page.reload()
+            if not served:
+                expect(page.locator("#news")).to_contain_text("The kept game cannot be opened")
+                expect(page.locator(".name-of-game")).to_have_text("connect_four")
+                file.write_text(OWN_GAME)
+        expect(page.locator(".history button.main")).to_have_text(["a1", "b2"])
+    finally:
+        server.close()
+
+
+def test_a_damaged_link_is_refused_in_a_sentence_and_leaves_the_address(visit):
+    page = visit().page
+    expect(page.locator(".turn")).to_have_text("Red to move")
+    page.evaluate("location.hash = 'game=hex:5&moves=%25zz'")
+    expect(page.locator("#news")).to_contain_text("The link cannot be opened")
+    assert page.evaluate("location.hash") == ""
+
+
+def test_a_refused_search_of_the_engine_leaves_the_board_to_the_person(visit, served):
+    page = visit(f"{served.address}&game=othello:6&moves=", strict=False).page
+    expect(page.locator(".turn")).to_contain_text("Black 2")  # a note beside the turn
+    page.locator(".search").fill("nonsense")
+    page.locator(".search").dispatch_event("change")
+    page.locator(".human").select_option("1")
+    expect(page.locator("#news")).to_contain_text("nonsense")
+    expect(page.locator(".turn")).not_to_contain_text("thinks")
+
+
+def test_long_names_of_moves_fit_a_phone_and_are_played(visit, served):
+    name = "p" * 300
+    file = served.folder / "long.py"
+    file.write_text(LONG.format(name=name))
+    server = Served(served.folder, "--allow-files")
+    try:
+        page = visit(f"{server.address}&game={file}:long&moves=", width=360).page
+        page.locator(".others button").first.click()
+        expect(page.locator(".history button.main")).to_have_count(1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    finally:
+        server.close()
+
+
+LONG = """
+from engram import PythonGame
+
+class Position:
+    def __init__(self, moves=()): self.moves = list(moves)
+    def legal_actions(self): return [0, 1] if len(self.moves) < 3 else []
+    def play(self, action): self.moves.append(action)
+    def to_play(self): return len(self.moves) % 2
+    def outcome(self): return 0.0
+    def copy(self): return Position(self.moves)
+    def __str__(self): return str(self.moves)
+
+def long():
+    return PythonGame("long", Position, num_actions=2, max_moves=3, action_name=lambda action: "{name}" + "Aa"[action])
+"""

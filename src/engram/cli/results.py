@@ -51,7 +51,9 @@ def results(
         rows = _readable(recorded, numbers)
     if ratings:
         return _show_ratings(rows, as_json)
-    shifts = [_difference(row, rows[0]) if matches and row is not rows[0] else {} for row in rows]
+    # One player's mean returns are no scores.
+    first = rows[0] if matches and rows and rows[0].means is None else None
+    shifts = [_difference(row, first) if first and row.means is None and row is not first else {} for row in rows]
     if as_json:
         return print_json([row.to_json() | shift for row, shift in zip(rows, shifts, strict=True)])
     print_table([_cells(row, *shift.values()) for row, shift in zip(rows, shifts, strict=True)])

@@ -372,8 +372,11 @@ class PythonGame(Game):
         if self._parse is not None:
             return self._parse(text)
         if self._name_action is not None:
-            for action in range(self.num_actions):
-                if self.action_name(action).lower() == text.strip().lower():
+            names = [self.action_name(action) for action in range(self.num_actions)]
+            if text in names:  # before others that differ in case, or in space around them
+                return names.index(text)
+            for action, name in enumerate(names):
+                if name.strip().lower() == text.strip().lower():
                     return action
         elif (number := action_number(text.strip(), self.num_actions)) is not None:
             return number

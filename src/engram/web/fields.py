@@ -9,7 +9,9 @@ from typing import Any
 from engram.errors import InvalidParameter, check_options
 
 MOST_TEXT = 2_000
-MOST_MOVES = 4_000
+MOST_MOVES = 50_000
+MOST_LETTERS = 1_000
+"""Of a move."""
 
 
 class Fields:
@@ -43,8 +45,8 @@ class Fields:
         """A list of short texts; empty where it is left out."""
         return self._list(
             name,
-            "texts of at most 100 characters",
-            lambda value: isinstance(value, str) and _is_plain(value) and len(value) <= 100,
+            f"texts of at most {MOST_LETTERS:,} characters",
+            lambda value: isinstance(value, str) and _is_plain(value) and len(value) <= MOST_LETTERS,
         )
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:

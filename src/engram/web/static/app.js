@@ -40,17 +40,25 @@ server.addEventListener("change", () => {
   else say("The server does not answer. Your game is kept here; the page waits for it to come back.", { stays: true, bad: true });
 });
 
+/** Opens the game of the address; if it cannot be opened, says why and takes it out of the address. */
+async function follow(fields) {
+  try {
+    await game.begin(fields, setup.game);
+    return true;
+  } catch (error) {
+    if (!fields.has("game")) throw error;
+    say(`The link cannot be opened: ${error.message}`, { bad: true });
+    history.replaceState(null, "", location.pathname);
+    return false;
+  }
+}
+
 async function begin() {
   const fields = addressFields();
   try {
     setup = await get("setup");
     document.body.append(element(`<datalist id="searches">${setup.searches.map((one) => `<option value="${safe(one.text)}">${safe(one.about)}</option>`).join("")}</datalist>`));
-    await game.begin(fields, setup.game).catch((error) => {
-      if (!fields.has("game")) throw error;
-      say(`The link cannot be opened: ${error.message}`, { bad: true });
-      history.replaceState(null, "", location.pathname);
-      return game.begin(new URLSearchParams(), setup.game);
-    });
+    if (!(await follow(fields))) await game.begin(new URLSearchParams(), setup.game);
   } catch (error) {
     document.getElementById("main").innerHTML = `<p class="empty">${prose(error.message)}</p>`;
     return;
@@ -69,7 +77,7 @@ game.addEventListener("change", () => location.hash && history.replaceState(null
 
 addEventListener("hashchange", async () => {
   const fields = addressFields();
-  if (fields.has("game")) await game.begin(fields, setup.game).catch((error) => say(error.message, { bad: true }));
+  if (fields.has("game")) await follow(fields);
 });
 
 begin();

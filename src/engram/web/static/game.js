@@ -2,6 +2,7 @@
 // Each tab has its own game; a new tab begins with the one that was kept last.
 
 import { post } from "./api.js";
+import { say } from "./html.js";
 import { playersOf } from "./moves.js";
 
 const KEY = "engram.game";
@@ -9,6 +10,7 @@ const KEY = "engram.game";
 export class GameTree extends EventTarget {
   #opened = null;
   #shown = -1; // the node that the server has answered about
+  #spares = false; // whether an older game stays kept in place of this one
 
   constructor() {
     super();
@@ -59,6 +61,7 @@ export class GameTree extends EventTarget {
   }
 
   #keep() {
+    if (this.#spares) return;
     const { game, start, nodes, at } = this;
     for (const storage of [sessionStorage, localStorage]) storage.setItem(KEY, JSON.stringify({ game, start, nodes, at }));
   }
@@ -98,13 +101,21 @@ export class GameTree extends EventTarget {
     if (this.#restore()) {
       try {
         return await this.#open("open");
-      } catch { /* a game of another version, or of a file that this server may not read */ }
+      } catch (error) { // a game of another version, or of a file that is damaged, or that this server may not read
+        say(`The kept game cannot be opened: ${error.message}. It stays kept until you play another.`, { bad: true });
+        this.#spares = true;
+      }
     }
-    await this.load({ game, start: "", moves: [] });
+    await this.#load({ game, start: "", moves: [] });
   }
 
   /** A new game with moves. */
-  async load({ game, start, moves }) {
+  async load(game) {
+    this.#spares = false;
+    await this.#load(game);
+  }
+
+  async #load({ game, start, moves }) {
     const opened = await post("position", { game, start, moves });
     this.clear(opened.game, start);
     opened.moves.forEach((move, number) => (this.at = this.#kid(move, opened.actions[number])));
@@ -125,6 +136,7 @@ export class GameTree extends EventTarget {
   /** Plays a move of the position on the board; while the server still answers about another one, nothing happens. */
   async play(name, action) {
     if (!this.isShown) return;
+    this.#spares = false;
     const { kids } = this.nodes[this.at], before = kids.length, kid = this.#kid(name, action);
     try {
       await this.#move(kid, "move");

@@ -353,7 +353,7 @@ export class Play {
       const keyboard = this.board.contains(document.activeElement);
       await this.game.play(last.name, last.action);
       if (keyboard) this.board.focusCell();
-    }).then(() => !this.#waits && this.find(".turn").textContent.endsWith(THINKS) && this.#draw());
+    }).then(() => !this.#waits && this.find(".turn").textContent.includes(THINKS) && this.#draw());
   }
 
   /** Ends the search, whose last word still comes. */
