@@ -189,6 +189,9 @@ def rave(
 ) -> Preset:
     """UCT with RAVE: the value of a move comes from all simulations in which it was played later, too.
 
+    Without exploration, the default, no bound brings back a move whose first simulations went badly, so more
+    simulations need not find it.
+
     Args:
       exploration, equivalence, bias, first_play_urgency: as in `engram.search.extensions.rave.rave`.
       evaluator, network, prior: priors as starting visits, as in `uct_prior`.
