@@ -230,16 +230,16 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:16] if digest.digest() != empty else ""
 
 
-def check_sources(path: str | Path, about: Mapping[str, Any], sources: str) -> None:
-    """Refuses data of a user's game for another game of its name; data from before digests were kept passes.
+def check_sources(path: str | Path, about: Mapping[str, Any], sources: str | None) -> None:
+    """Refuses data of a game for another game of its name, if both digests of files are known.
 
     Args:
-      path, about: of the data, and its metadata. sources: digest of the present game's files.
+      path, about: of the data, and its metadata. sources: of the present game, see `Game`.
 
     Raises:
       InvalidFile: its digest is another one.
     """
-    if about.get("sources", sources) != sources:
+    if sources is not None and about.get("sources", sources) != sources:
         raise InvalidFile(f"{path} is of a game in other files, or of an earlier version of this one: build it anew")
 
 

@@ -77,6 +77,7 @@ def test_two_players_have_the_elo_of_their_match_half_each():
     # The weight is 8·p·(1 − p), of which four pairs leave ¾; Σ(s − 2p)² = 1.25. All pairs are those of this match.
     weight = 8 * 0.625 * 0.375
     overall = (2 + 1.25) / (1 + 0.75 * weight)
+    overall += (2 - overall) * (1 - 4 * 0.625 * 0.375) ** 2
     dispersion = (1.25 + weight * overall) / (0.75 * weight + weight)
     assert one.squares == pytest.approx(1.25)
     assert error == pytest.approx(400 / math.log(10) * math.sqrt(dispersion / (8 * 0.625 * 0.375)), rel=1e-5)
@@ -128,6 +129,23 @@ def test_intervals_of_short_and_of_drawn_matches_are_as_wide_as_their_errors(cou
         elo.append(ratings.elo)
         errors.append(np.sqrt(np.diag(ratings.covariance)))
     assert 0.9 < np.mean(errors) / np.std(elo) < 1.15
+
+
+@pytest.mark.parametrize(("share", "pairs"), [(0.94, 20), (0.975, 50), (0.988, 100)])
+def test_intervals_of_one_sided_matches_contain_the_truth(share, pairs):
+    rng, held = np.random.default_rng(5), 0
+    truth = 200 * math.log10(share / (1 - share))
+    for _ in range(400):
+        ratings = rate(2, {(0, 1): standing(np.where(rng.random((pairs, 2)) < share, 1, -1))})
+        held += ratings.low[0] <= truth <= ratings.high[0]
+    assert held > 0.93 * 400
+
+
+def test_ratings_far_apart_have_finite_errors():
+    nearly = standing([(1, 1)] * 99 + [(1, -1)])
+    matches = {(place, place + 1): nearly for place in range(8)} | {(0, 8): standing([(1, 1)] * 100)}
+    ratings = rate(9, matches)
+    assert np.isfinite(ratings.covariance).all() and np.isfinite(ratings.elo).all()
 
 
 def _expected(score):

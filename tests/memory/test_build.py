@@ -8,18 +8,24 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import engram
+from engram import Limit
 from engram.cli.app import app
 from engram.drivers.recollection import explain_memory
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidSpecification
+from engram.games.line.one_word import line
 from engram.memory import files
+from engram.memory.values.table import Table
 from engram.training.memory_build import build
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SEARCH = "memory_uct(capacity=3000, keep_states=true)"
 
 
@@ -178,3 +184,21 @@ def test_a_table_knows_the_game_of_a_file(own, tmp_path):
     assert run("move", "-g", "tic_tac_toe", "-n", "9", "-s", "td_uct(table='t')").exit_code == 2
     assert run("move", "-g", "own_table.py:mine", "-n", "9", "-s", "td_uct(table='t')").exit_code == 0
     assert train("own_table.py:mine", 3).exit_code == 0
+
+
+def test_a_game_that_python_made_may_use_the_memory_of_its_file(own, tmp_path):
+    _, build_from = own
+    (tmp_path / "own_python.py").write_text(OWN.format(name="own_in_python"))
+    assert build_from("own_python.py:mine").exit_code == 0
+    game = line(3, 3, 3, name="own_in_python")
+    assert game.sources is None
+    assert Search(game, "memory_uct(memory='m',dimension=32)").run(game.initial_state(), Limit(simulations=20))
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_a_user_s_game_is_searched_on_its_table(learn):
+    game, table = engram.game(f"{EXAMPLES}/hex.py:hex(size=4)"), Table(20_000)
+    start, limit = game.initial_state(), Limit(simulations=300)
+    Search(game, engram.presets.td_uct(table=table, learn=True)).run(start, limit)
+    preset = engram.presets.td_uct(table=table, learn=learn, exploration=0.7)
+    assert Search(game, preset).run(start, limit).simulations == 300

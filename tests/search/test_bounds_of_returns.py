@@ -63,8 +63,12 @@ def test_a_message_tells_close_bounds_apart():
 def test_learnt_bounds_that_are_too_large_name_the_returns():
     large = game(0.0, (5e307, -5e307), None)
     with pytest.raises(
-        OperatorError, match=r"a random game by .* gave a number outside the finite numbers, or too large"
+        OperatorError, match=r"a random game by .* gave a number outside the finite numbers, or one too large"
     ):
         Search(large, "uct(bounds=learnt)").run(large.initial_state(), LIMIT)
     small = game(0.0, (1e306, -1e306), None)
     assert engram.Search(small, "uct(bounds=learnt)").run(small.initial_state(), LIMIT).value > 1e306
+
+
+def test_an_outcome_may_reach_its_bound_by_rounding():
+    check_game(game(0.1 + 0.1 + 0.1, (0.0, 0.0), (0.0, 0.3)))

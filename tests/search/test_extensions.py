@@ -230,7 +230,7 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
     base = {"selection": uct().selection}
     for preset, match in (
         (Preset(**base, extensions=[advising, Extension(name="b", advice=Advice(column))]), "a column of its own"),
-        (Preset(**base, extensions=twice), "two extensions write to one store"),
+        (Preset(**base, extensions=twice), "two extensions of one kind have one store"),
         (Preset(**base, extensions=["memory"]), "an engram.Extension"),
         (Preset(**base, extensions=[proofs() for _ in range(9)]), "up to 8 extensions with after_backup"),
         (Preset(**base, extensions=[advising, advising]), "occurs twice"),

@@ -1,7 +1,9 @@
 """The widget of notebooks: its front end in a real browser, over the model of a real search."""
 
+import gc
 import json
 import time
+import weakref
 
 import pytest
 
@@ -178,9 +180,23 @@ def test_a_second_analysis_of_a_search_ends_the_first():
     time.sleep(0.3)
     second.analyse()
     assert not first.running and second.running
+    end = time.monotonic() + 120
     while second.snapshot is None:  # it comes during the run
+        assert time.monotonic() < end
         time.sleep(0.01)
     with pytest.raises(InvalidState, match="this search is under way"):
         search.run(search.game.initial_state(), engram.Limit(simulations=10))
     second.stop()
     assert second.result.stopped == "interrupted"
+
+
+def test_a_search_that_nobody_holds_is_freed_after_its_analysis():
+    widget = engram.widget(engram.Search("tic_tac_toe"), limit=engram.Limit(simulations=50))
+    widget.analyse()
+    assert widget.wait(60) is not None
+    tree = weakref.ref(widget.search.tree)
+    widget._session._thread.join()
+    widget.close()
+    del widget
+    gc.collect()
+    assert tree() is None

@@ -10,10 +10,12 @@ where φ_m is the dispersion of a match by pairs: the variance of its points ove
 without draws. So draws, pairs that share an opening, and pairs that repeat each other count as they do in a match. With
 S_m = Σ(s − g·p̂)² over its u_m pairs that differ in a move, of s points in g games, and p̂ its score,
 
-    φ_m = (S_m + K_m·φ) / (w_m·(1 − 1/u_m) + K_m),        φ = (2 + Σ S_m) / (1 + Σ w_m·(1 − 1/u_m)),
+    φ_m = (S_m + K_m·ψ_m) / (w_m·(1 − 1/u_m) + K_m),        φ = (2 + Σ S_m) / (1 + Σ w_m·(1 − 1/u_m)),
+    ψ_m = φ + max(0, 2 − φ)·(1 − 4·p·(1 − p))².
 
-where K_m is the weight of `PRIOR_PAIRS` pairs: a short match has the dispersion φ of all, to which one pair of two wins
-and one of two losses are added, as to the sample of a match.
+K_m is the weight of `PRIOR_PAIRS` pairs, at least 1: a short match leans on the dispersion φ of all, to which one pair
+of two wins and one of two losses are added, as to the sample of a match. A one-sided match says little of its own
+dispersion, and leans on 2, that of pairs with equal results.
 
 If some players take all points from the others, no finite ratings are likeliest. Each match between the two sides of
 such a divide then counts one drawn pair more, and the interval is open on the side that the games do not bound.
@@ -88,8 +90,8 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     scale = max(1.0, total.sum())
 
     def product(ratings: np.ndarray, factors: Any = 1.0) -> np.ndarray:
-        share = expit(design @ ratings)
-        return design.T @ ((factors * total * share * (1.0 - share))[:, None] * design) / scale
+        spread = expit(design @ ratings) * expit(-(design @ ratings))
+        return design.T @ ((factors * total * spread)[:, None] * design) / scale
 
     fitted = minimize(
         lambda x: (total @ np.logaddexp(0.0, design @ x) - points @ design @ x) / scale + x @ anchor @ x / 2.0,
@@ -97,10 +99,12 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
         jac=lambda x: design.T @ (total * expit(design @ x) - points) / scale + anchor @ x,
     ).x  # fmt: skip
     inverse = np.linalg.inv(product(fitted) + anchor)
-    share = expit(design @ fitted)
-    weight = games * share * (1.0 - share)
-    free, prior = weight * (1.0 - 1.0 / pairs), PRIOR_PAIRS * weight / pairs
-    dispersion = (squares + prior * (2.0 + squares.sum()) / (1.0 + free.sum())) / (free + prior)
+    evenness = 4.0 * expit(design @ fitted) * expit(-(design @ fitted))
+    weight = games * evenness / 4.0
+    free, prior = weight * (1.0 - 1.0 / pairs), np.maximum(PRIOR_PAIRS * weight / pairs, 1.0)
+    usual = (2.0 + math.fsum(squares)) / (1.0 + math.fsum(free))  # in any order of the matches
+    expected = usual + max(0.0, 2.0 - usual) * (1.0 - evenness) ** 2
+    dispersion = (squares + prior * expected) / (free + prior)
     elo, covariance = _ELO * fitted, _ELO**2 / scale * inverse @ product(fitted, dispersion) @ inverse
     half = NORMAL_95 * np.sqrt(np.diag(covariance).clip(min=0.0))
     low, high = elo - half, elo + half

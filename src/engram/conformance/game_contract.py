@@ -14,12 +14,11 @@ import numpy as np
 
 from engram.errors import InvalidGame, check_whole
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, SLACK, Game, State, most_planes
+from engram.games.game import NATURE, SLACK, Game, State, is_within, most_planes
 from engram.games.symmetry import Symmetry
 from engram.native.buffers import buffers
 from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
-from engram.search.returns import is_within
 
 GUARD_S = 10.0
 """Seconds of games in the child process: a slow game meets fewer there than outside."""

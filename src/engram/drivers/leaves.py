@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.errors import IllegalAction, InvalidParameter, InvalidState, OperatorError
-from engram.games.game import Game, State
+from engram.games.game import Game, State, is_within
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluation
-from engram.search.returns import is_within
 from engram.search.workspace import Workspace
 
 Policy = Mapping[int | str, float] | Sequence[float] | np.ndarray

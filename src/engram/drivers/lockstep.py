@@ -13,7 +13,7 @@ import numpy as np
 
 from engram.conformance.search_contract import first_run
 from engram.drivers.limit import Limit
-from engram.drivers.turns import Turns, in_turn
+from engram.drivers.turns import Turns, as_run, in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -159,7 +159,7 @@ class Lockstep(Turns):
         if keeps:
             self.game.write(work.root_states[number], state)
 
-    @in_turn
+    @as_run
     def run(
         self, states: Sequence[State], limit: Limit, seeds: Sequence[int], *, trees: Sequence[int] | None = None,
         noise: RootNoise | None = None,
@@ -200,11 +200,10 @@ class Lockstep(Turns):
         parts: list[list[_Task]] = [[] for _ in self._groups]
         for task in zip(numbers, states, seeds, strict=True):
             parts[self._places[task[0]][0]].append(task)
-        with self._run_under_way():
-            if len(parts) == 1:
-                results = self._search(0, parts[0], limit, noise, threading.Event())
-            else:
-                results = self._search_side_by_side(parts, limit, noise)
+        if len(parts) == 1:
+            results = self._search(0, parts[0], limit, noise, threading.Event())
+        else:
+            results = self._search_side_by_side(parts, limit, noise)
         for tree, (root, _) in results.items():
             self._roots[tree] = root
         return [results[tree][1] for tree in numbers]

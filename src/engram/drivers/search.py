@@ -15,7 +15,7 @@ from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_
 from engram.drivers.limit import Limit
 from engram.drivers.readout import choice, result, root_moves
 from engram.drivers.result import Choice, SearchResult
-from engram.drivers.turns import Turns, in_turn
+from engram.drivers.turns import Turns, as_run, in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -153,7 +153,12 @@ class Search(Turns):
     @property
     def root(self) -> State | None:
         """A copy of the position at the root; None before the first search."""
-        return None if self._root is None else self.game.read(self._workspace.root_states[0])
+        return None if self._place is None else self.game.read(self._workspace.root_states[0])
+
+    @property
+    def _place(self) -> State | None:
+        """The root, that of a run under way included."""
+        return self._present[0] if self._runs and self._present is not None else self._root
 
     def saved_tree(self) -> SavedTree:
         """The tree with the names of its moves, as a file holds it, for `compare` and for pictures; not a copy.
@@ -161,7 +166,7 @@ class Search(Turns):
         Raises:
           InvalidState: there is no tree yet.
         """
-        root = self._present[0] if self._runs and self._present is not None else self._root
+        root = self._place
         if root is None:
             raise InvalidState("this search has no tree yet")
         game, tree = self.game, self.tree
@@ -171,7 +176,7 @@ class Search(Turns):
 
     def _repr_html_(self) -> str:
         """The output of a notebook: its tree as an icicle."""
-        if self._root is None:
+        if self._place is None:
             return notebook(Markup(f"<h4>{safe(self.game.name)}: {safe(self.preset.text)}</h4>"), "no tree yet")
         return self.saved_tree()._repr_html_()
 
@@ -212,7 +217,7 @@ class Search(Turns):
         self._asks = saving.load(path, self._workspace, max_bytes)
         self._root = self.game.read(self._workspace.root_states[0])
 
-    @in_turn
+    @as_run
     def run(
         self, state: State, limit: Limit, *, seed: int | None = 0, progress: Callable[[int, float], None] | None = None,
         every: int | None = None, stop: Callable[[], bool] | None = None,
@@ -242,7 +247,7 @@ class Search(Turns):
         root, seconds, stopped = self._search(state, limit, seed, progress, every, stop)
         return result(self._workspace, root, seconds, stopped)
 
-    @in_turn
+    @as_run
     def choose(self, state: State, limit: Limit, *, seed: int | None = 0) -> Choice:
         """Searches as `run` does, but reads the best move alone, which counts where budgets are small.
 
@@ -268,7 +273,7 @@ class Search(Turns):
             check_whole("every", every, 1)
         if seed is not None:
             check_whole("seed", seed)
-        work, self._asks = self._workspace, False
+        work, self._asks, self._present = self._workspace, False, None
         self._grow_from(state)
         # A rule that is a function of the budget takes that of its own tree.
         work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
@@ -282,7 +287,7 @@ class Search(Turns):
         assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
         self._present = root, start
-        with self._run_under_way(), interrupt_event() as interrupted:
+        with interrupt_event() as interrupted:
             stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
             for extended in extended_budgets(self.preset.decision, limit.simulations):
                 if stopped != "simulations" or is_agreed(root_moves(work)):
@@ -372,7 +377,10 @@ class Search(Turns):
     @property
     def leaves(self) -> list[Leaf]:
         """The leaves in flight, in the order of asking."""
-        return [leaf_of(self._workspace, slot) for slot in self._workspace.in_flight]
+        if self._runs:
+            return []
+        with self._turn:
+            return [leaf_of(self._workspace, slot) for slot in self._workspace.in_flight]
 
     @in_turn
     def tell(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -22,23 +21,27 @@ class Turns:
         self._turn = threading.RLock()
         self._runs = False
 
-    @contextmanager
-    def _run_under_way(self) -> Iterator[None]:
-        self._runs = True
-        try:
-            yield
-        finally:
-            self._runs = False
-
 
 def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Decorator of a method that waits for another thread's short call, and that is refused during a run."""
+    """Decorator of a short method: it waits for those of other threads, and is refused during a run."""
+    return _guarded(method, runs=False)
 
+
+def as_run(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Decorator of a run."""
+    return _guarded(method, runs=True)
+
+
+def _guarded(method: Callable[Concatenate[S, P], R], *, runs: bool) -> Callable[Concatenate[S, P], R]:
     @wraps(method)
     def call(self: S, /, *args: P.args, **options: P.kwargs) -> R:
         if self._runs:
             raise InvalidState("this search is under way: wait for its end, stop it, or make another Search")
         with self._turn:
-            return method(self, *args, **options)
+            try:
+                self._runs = runs
+                return method(self, *args, **options)
+            finally:  # also after Ctrl-C
+                self._runs = False
 
     return call

@@ -90,6 +90,7 @@ def game(text: str | Game) -> Game:
     key = f"{specification.name}:{parameters}"
     if key not in _games:
         _games[key] = entry(**parameters)
+        _games[key].sources = ""
     return _games[key]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions, is_within
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
 
@@ -197,7 +197,7 @@ class PythonGame(Game):
     def _checked_outcome(self, outcome: float) -> float:
         low, high = self.bounds or (-math.inf, math.inf)
         number = self._number("outcome", outcome)
-        if not low <= number <= high:
+        if not is_within.py_func(number, low, high):
             raise InvalidGame(
                 f"{self.name}: outcome {outcome!r} is not in [{low:.15g}, {high:.15g}]; "
                 "bounds=(least, greatest) sets others"

@@ -92,7 +92,7 @@ def take(target: Store, source: Store, rows: np.ndarray | None = None) -> None:
 def identity(features: Features) -> dict[str, Any]:
     """The game and features that a memory's entries depend on."""
     about = {"game": features.game.name, "features": features.text, "dimension": features.dimension}
-    return about | {name: value for name in _OF_FILES if (value := getattr(features.game, name))}
+    return about | {name: value for name in _OF_FILES if (value := getattr(features.game, name)) is not None}
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class StorePersistence:
             if about[name] != value:
                 raise InvalidFile(f"{path} is a memory with {name} {about[name]}, not {value}")
         if "game" in self.belongs_to:
-            check_sources(path, about, self.belongs_to.get("sources", ""))
+            check_sources(path, about, self.belongs_to.get("sources"))
         fault = _fault(store, about, arrays)
         if fault:
             raise InvalidFile(f"{path} is damaged: {fault}")

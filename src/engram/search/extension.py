@@ -212,9 +212,11 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     extensions = assembly.extensions
     if len({id(extension) for extension in extensions}) < len(extensions):
         raise InvalidParameter("an extension occurs twice: make one for each place")
-    stores = [id(extension.store) for extension in extensions if extension.store is not None]
+    stores = [(extension.name, id(extension.store)) for extension in extensions if extension.store is not None]
     if len(set(stores)) < len(stores):
-        raise InvalidParameter("two extensions write to one store, which would count all twice: give each its own")
+        raise InvalidParameter(
+            "two extensions of one kind have one store, which would count all twice: give each its own"
+        )
     for kind in HOOKS:
         if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
             raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")

@@ -162,14 +162,17 @@ class Functions:
     def _fault_of_game(self, status: int) -> str:
         game = self.game
         name, fault = _FAULTS[status]
-        span = "[{:.15g}, {:.15g}]".format(*game.bounds) if game.bounds else "the finite numbers, or too large"
+        span = "[{:.15g}, {:.15g}]".format(*game.bounds) if game.bounds else "the finite numbers, or one too large"
         fault = fault.format(span)
         if status == statuses.EVALUATION and self.preset.rollout == "heavy":
             name = "heavy_rollout"
         functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)
         function = functions or getattr(game, "callbacks", {}).get(name)
         if status == statuses.EVALUATION and self.preset.evaluator is not None and self.preset.leaf_value != "rollout":
-            others = "" if self.preset.leaf_value == "evaluator" else " or a rollout"
+            other = place_of(function.function) if function else "a rollout"
+            others = "" if self.preset.leaf_value == "evaluator" else f" or {other}"
+            if game.bounds is None:
+                return f"the evaluator{others} gave a value, or the game a reward, that is not finite or too large"
             return f"the evaluator{others} {fault}, the bounds of {game.name}'s returns"
         if status == statuses.EVALUATION and not function:
             parts = ("legal_actions", *filter(game.has, ("chance", "reward")), "play")

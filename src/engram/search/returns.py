@@ -21,12 +21,11 @@ import math
 import numpy as np
 from numba import carray
 
+from engram.games.game import is_within
 from engram.native.intrinsics import call_float, pointer_at
 from engram.native.jit import compiled
 from engram.search.tree import CHANCE, TERMINAL, nodes_of, own_of
 
-ROUNDING = 1e-6  # a return may exceed its bounds by this share of their distance
-SINGLE = 2.0**-23  # and by the rounding of a number in single precision, as networks answer
 UNKNOWN, KNOWN = 1, 2  # `tree.learns`: before the first return, and after it
 
 
@@ -92,13 +91,6 @@ def keep_reward(game, tree, node, state):
     reward = call_float(game.reward, (state,))
     carray(pointer_at(tree.rewards, np.float64), (tree.capacity,))[node] = reward
     return math.isfinite(reward)
-
-
-@compiled(inline=True)
-def is_within(value, low, high):
-    """Whether a return lies within its bounds, up to rounding."""
-    slack = ROUNDING * (high - low) + SINGLE * max(abs(low), abs(high))
-    return low - slack <= value <= high + slack
 
 
 @compiled

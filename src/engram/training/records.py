@@ -75,6 +75,11 @@ class Records:
         """Positions with a move to learn."""
         return int(self.offset[-1])
 
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """The arrays that decide what is learnt."""
+        return self.starts, self.start, self.offset, self.actions, self.value
+
     def part(self, mask: np.ndarray) -> Records:
         """The games of a mask of booleans."""
         lengths = np.diff(self.offset)

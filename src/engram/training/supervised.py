@@ -102,7 +102,10 @@ class SupervisedRun(TrainingRun):
         Raises:
           InvalidFile: they are not those of the checkpoint.
         """
-        digest = hashlib.sha256(b"".join(array.tobytes() for array in data)).hexdigest()[:16]
+        hashed = hashlib.sha256()
+        for array in data:
+            hashed.update(array.tobytes())
+        digest = hashed.hexdigest()[:16]
         if self.data not in ("", digest):
             raise InvalidFile(f"the data has changed since the checkpoint in {self.folder}: name another folder")
         self.data = digest
@@ -171,5 +174,5 @@ def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course
     first = everything if len(plan.data) == 1 else read(run.game, plan.data[:1])
     records, held_out = everything.split(plan.validation)[0], RecordSampler(first.split(plan.validation)[1], history)
     doubts = measures.why_records_cannot_teach(records)
-    run.teach(RecordSampler(records, history), held_out, records.actions, doubts, everything.actions, everything.value)
+    run.teach(RecordSampler(records, history), held_out, records.actions, doubts, *everything.columns)
     return run.run(**course)

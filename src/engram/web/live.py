@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 import anywidget
 import traitlets
@@ -28,7 +28,8 @@ _STYLE = """
 """
 ENDS_S = 5.0
 """Longest wait for a stopped search, which ends within some 50 ms."""
-_sessions: WeakKeyDictionary[Search, SearchSession] = WeakKeyDictionary()
+_sessions: WeakValueDictionary[int, SearchSession] = WeakValueDictionary()
+"""The last analysis of each search, by the search's identity."""
 
 
 def _module() -> str:
@@ -86,11 +87,12 @@ class LiveSearch(anywidget.AnyWidget):
             raise InvalidState("this widget's search is still running: stop it, or wait for its end")
         if self.search.game.is_over(self.state):
             raise InvalidState(f"{self.search.game.name}: the game is over, there is nothing to search")
-        if (other := _sessions.get(self.search)) is not None:  # of another widget, or of this cell's last run
+        other = _sessions.get(id(self.search))
+        if other is not None and other.search is self.search:  # of another widget, or of this cell's last run
             other.stop()
             other.wait(ENDS_S)
         self._session = SearchSession(self.search, self.state, self._limit, seed=0, audience=self)
-        _sessions[self.search] = self._session
+        _sessions[id(self.search)] = self._session
         self.running = True
         self._session.start()
 

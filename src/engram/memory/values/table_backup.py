@@ -109,7 +109,7 @@ def enter_known_children(tree, node, state, parameters):
     Args:
       table, positions, trust: as for `look_up_leaf`.
 
-    Cost: a move, a hash and a table lookup for each child.
+    Cost: a move, a hash and a table lookup for each child; with priors also a move of the children before a known one.
     """
     table = record_at(parameters.table, table_dtype)
     positions = record_at(parameters.positions, positions_dtype)

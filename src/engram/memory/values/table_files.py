@@ -44,8 +44,7 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
     """
     about, arrays = storage.load(path, KIND)
     wanted = dict(belongs_to or {})
-    if (sources := wanted.pop("sources", None)) is not None:
-        check_sources(path, about, sources)
+    check_sources(path, about, wanted.pop("sources", None))
     for name, value in wanted.items():
         if about.get(name) != value:
             raise InvalidFile(f"{path} is a table with {name} {about.get(name)}, not {value}")
