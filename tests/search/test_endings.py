@@ -109,7 +109,8 @@ def test_a_pass_that_loses_a_won_game_is_not_played(simulations):
 def test_a_pass_that_loses_a_drawn_game_is_not_played(simulations, passed):
     game, state = position(DEAD_STONE, 7.0, passed=passed)  # a draw, once the dead stone is off the board
     assert not passes(game, state, simulations=simulations)
-    assert passes(game, state, puct(evaluator=Passer(), endings=False), simulations=simulations)
+    if not passed:  # a pass that ends the game has an exact value, which a few simulations find
+        assert passes(game, state, puct(evaluator=Passer(), endings=False), simulations=simulations)
 
 
 @pytest.mark.parametrize("preset", [

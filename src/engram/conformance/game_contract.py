@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidGame, check_whole
+from engram.games.bounds import is_within
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, SLACK, Game, State, is_within, most_planes
+from engram.games.game import NATURE, SLACK, Game, State, most_planes
 from engram.games.symmetry import Symmetry
 from engram.native.buffers import buffers
 from engram.native.guard import begin_step, guarded

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.errors import IllegalAction, InvalidParameter, InvalidState, OperatorError
-from engram.games.game import Game, State, is_within
+from engram.games.bounds import is_within
+from engram.games.game import Game, State
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluation
 from engram.search.workspace import Workspace

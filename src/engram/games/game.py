@@ -122,18 +122,9 @@ class Position(np.ndarray):
 NATURE = 2
 """The player of random moves."""
 UNIT_BOUNDS = (-1.0, 1.0)
-ROUNDING = 1e-6  # a return may exceed its bounds by this share of their distance
-SINGLE = 2.0**-23  # and by the rounding of a number in single precision, as networks answer
 ACTIONS_LIMIT = 65535
 SLACK = 64
 """Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
-
-
-@compiled(inline=True)
-def is_within(value, low, high):
-    """Whether a return lies within its bounds, up to rounding."""
-    slack = ROUNDING * (high - low) + SINGLE * max(abs(low), abs(high))
-    return low - slack <= value <= high + slack
 
 
 def action_number(word: str, num_actions: int) -> int | None:

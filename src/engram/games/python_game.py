@@ -21,7 +21,8 @@ import numpy as np
 from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions, is_within
+from engram.games.bounds import is_within
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
 

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.games.game import is_within
+from engram.games.bounds import is_within
 from engram.native.intrinsics import call_float, pointer_at
 from engram.native.jit import compiled
 from engram.search.tree import CHANCE, TERMINAL, nodes_of, own_of

@@ -69,6 +69,7 @@ def td(
         learn_from=learn_from, symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout,
         search=search, **numbers,
     )  # fmt: skip
+    context.params.update({name: getattr(configuration, name) for name in numbers})  # for the report
     opponents = parse_opponents(evaluate, configuration.made_game)
     with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:
         points = train(
