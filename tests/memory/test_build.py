@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,17 @@ from typer.testing import CliRunner
 import engram
 from engram import Limit
 from engram.cli.app import app
+from engram.conformance.search_contract import check_preset
 from engram.drivers.recollection import explain_memory
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidSpecification
 from engram.games.line.one_word import line
 from engram.memory import files
+from engram.memory.similar_positions import remembering
+from engram.memory.store import Store
 from engram.memory.values.table import Table
+from engram.native import guard
+from engram.presets import uct
 from engram.training.memory_build import build
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -192,13 +198,35 @@ def test_a_game_that_python_made_may_use_the_memory_of_its_file(own, tmp_path):
     assert build_from("own_python.py:mine").exit_code == 0
     game = line(3, 3, 3, name="own_in_python")
     assert game.sources is None
+    store = Store(32, 1000)  # shared by games that are known and one that is not
+    for shared in (game, line(3, 3, 3, name="own_in_python"), engram.game("own_python.py:mine")):
+        Search(shared, replace(uct(), extensions=(remembering(store=store, dimension=32),)))
+    with pytest.raises(InvalidFile, match="the store is of a game in other files"):
+        other = line(3, 3, 3, name="own_in_python")
+        other.sources = ""
+        Search(other, replace(uct(), extensions=(remembering(store=store, dimension=32),)))
     assert Search(game, "memory_uct(memory='m',dimension=32)").run(game.initial_state(), Limit(simulations=20))
 
 
 @pytest.mark.parametrize("learn", [False, True])
-def test_a_user_s_game_is_searched_on_its_table(learn):
+def test_a_user_s_game_is_searched_on_its_table(learn, monkeypatch):
+    monkeypatch.setattr(guard, "_passed", set())
+    monkeypatch.setattr(guard, "_mark", lambda functions, what: (str(len(guard._passed)), None))  # each search is tried
     game, table = engram.game(f"{EXAMPLES}/hex.py:hex(size=4)"), Table(20_000)
     start, limit = game.initial_state(), Limit(simulations=300)
     Search(game, engram.presets.td_uct(table=table, learn=True)).run(start, limit)
     preset = engram.presets.td_uct(table=table, learn=learn, exploration=0.7)
     assert Search(game, preset).run(start, limit).simulations == 300
+    assert check_preset(engram.presets.td_uct(table=Table(5000), learn=learn), simulations=100).simulations >= 100
+
+
+def test_a_table_of_a_named_game_is_not_that_of_a_file(own, tmp_path):
+    run, _ = own
+    (tmp_path / "own_other.py").write_text(OWN.format(name="tic_tac_toe"))
+
+    def train(game, episodes):
+        return run("train", "td", "-g", game, "-o", "t", "--episodes", str(episodes), "-n", "9", "--workers", "1")
+
+    assert train("tic_tac_toe", 2).exit_code == 0
+    assert "of a game in other files" in train("own_other.py:mine", 3).output
+    assert train("tic_tac_toe", 3).exit_code == 0

@@ -130,7 +130,8 @@ def merge(
     """Join memories; an entry of several has the returns of all."""
     from engram.memory import files
 
-    header = _header(memories[0])
+    headers = [_header(path) for path in memories]
+    header = next((each for each in headers if "sources" in each), headers[0])
     _write(output, files.merge([files.load(path, header) for path in memories], capacity), header, as_json)
 
 

@@ -27,6 +27,7 @@ from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_leaf
 from engram.search.returns import arriving
+from engram.user_files import check_sources
 
 CAPACITY = 10_000
 """Default capacity of a memory, in entries: the paper's."""
@@ -304,14 +305,16 @@ def _bind_shared(store: Store, belongs_to: dict[str, Any]) -> None:
     """Binds a shared store to a game and its features.
 
     Raises:
-      InvalidParameter: it belongs to others.
+      InvalidParameter, InvalidFile: it belongs to others.
     """
     if store.dimension != belongs_to["dimension"]:
         raise InvalidParameter(f"the store has {store.dimension} features, not {belongs_to['dimension']}")
-    for name, value in belongs_to.items():
-        if store.belongs_to is not None and store.belongs_to[name] != value:
-            raise InvalidParameter(f"the store has {name} {store.belongs_to[name]}, not {value}")
-    store.belongs_to = belongs_to
+    older = store.belongs_to or {}
+    for name in ("game", "features", "dimension"):
+        if older.get(name, belongs_to[name]) != belongs_to[name]:
+            raise InvalidParameter(f"the store has {name} {older[name]}, not {belongs_to[name]}")
+    check_sources("the store", older, belongs_to.get("sources"))
+    store.belongs_to = {**older, **belongs_to}
 
 
 def _refill(store: Store, saved: Store | None) -> None:

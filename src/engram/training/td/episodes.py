@@ -163,7 +163,7 @@ class TdLearner:
         Raises:
           InvalidFile: no such file, damaged, or of another training or seed; or a snapshot of it is.
         """
-        wanted = {**self.configuration.identity, "sources": self.game.sources, "seed": self.seed}
+        wanted = {**self.configuration.identity, "seed": self.seed}
         table, _, arrays = table_files.load(path, wanted)
         with storage.reading(path):
             history, lengths, moves = arrays["history"], arrays["lengths"], arrays["moves"].tolist()

@@ -101,7 +101,7 @@ class TdConfiguration:
     def identity(self) -> dict[str, Any]:
         """Metadata of a table's file."""
         game = self.made_game
-        about = {**asdict(self), "game": game.name, **({"sources": game.sources} if game.sources else {})}
+        about = {**asdict(self), "game": game.name, "sources": game.sources}
         if self.search == "td_uct":  # as in files from before there was a choice
             del about["search"]
         return about
@@ -195,7 +195,10 @@ class EvaluationPlan:
         }
         texts = [*filter(None, [configuration.opponent]), *(each.text for each in self.opponents)]
         players = {"players": digest} if (digest := text_digest(texts)) else {}  # an edited file makes other points
-        return configuration_key({**configuration.identity, **plan, **players})
+        training = configuration.identity
+        if not training["sources"]:  # as before digests were kept
+            del training["sources"]
+        return configuration_key({**training, **plan, **players})
 
 
 def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:
