@@ -245,7 +245,7 @@ def test_a_preset_that_counts_simulations_twice_is_found():
 
 
 def test_a_decorator_without_parentheses_is_named():
-    with pytest.raises(InvalidParameter, match=r"the decorator backup stands with its parentheses: @backup\(\)"):
+    with pytest.raises(InvalidParameter, match=r"the decorator backup needs its parentheses: @backup\(\)"):
 
         @backup
         def rule(tree, path, depth, value, parameters):

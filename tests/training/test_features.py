@@ -130,6 +130,8 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(trained, tmp_path):
         train_features(PLAN, tmp_path / "parts", stop_at=stop)
     one, other = (load_network(place / "network.safetensors").weights for place in (trained, tmp_path / "parts"))
     assert all(np.array_equal(one[name], other[name]) for name in one)
+    with pytest.raises(InvalidFile, match=r"another plan \(seed \d+ to \d+\)"):  # of the plan, not of its positions
+        train_features(replace(PLAN, seed=PLAN.seed + 1), tmp_path / "parts")
     with pytest.raises(InvalidFile, match=r"another plan .*batch 4 to 5"):
         train_features(replace(PLAN, batch=5), tmp_path / "parts")
 

@@ -89,9 +89,12 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     anchor = (groups[:, None] == groups).astype(np.float64)  # holds each group's mean at 0, and changes no difference
     scale = max(1.0, total.sum())
 
+    def variance(ratings: np.ndarray) -> np.ndarray:
+        """p·(1 − p) of each match, also where p is nearly 0 or 1."""
+        return np.asarray(expit(design @ ratings) * expit(-(design @ ratings)))
+
     def product(ratings: np.ndarray, factors: Any = 1.0) -> np.ndarray:
-        spread = expit(design @ ratings) * expit(-(design @ ratings))
-        return design.T @ ((factors * total * spread)[:, None] * design) / scale
+        return design.T @ ((factors * total * variance(ratings))[:, None] * design) / scale
 
     fitted = minimize(
         lambda x: (total @ np.logaddexp(0.0, design @ x) - points @ design @ x) / scale + x @ anchor @ x / 2.0,
@@ -99,11 +102,10 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
         jac=lambda x: design.T @ (total * expit(design @ x) - points) / scale + anchor @ x,
     ).x  # fmt: skip
     inverse = np.linalg.inv(product(fitted) + anchor)
-    evenness = 4.0 * expit(design @ fitted) * expit(-(design @ fitted))
-    weight = games * evenness / 4.0
+    weight = games * variance(fitted)
     free, prior = weight * (1.0 - 1.0 / pairs), np.maximum(PRIOR_PAIRS * weight / pairs, 1.0)
     usual = (2.0 + math.fsum(squares)) / (1.0 + math.fsum(free))  # in any order of the matches
-    expected = usual + max(0.0, 2.0 - usual) * (1.0 - evenness) ** 2
+    expected = usual + max(0.0, 2.0 - usual) * (1.0 - 4.0 * variance(fitted)) ** 2
     dispersion = (squares + prior * expected) / (free + prior)
     elo, covariance = _ELO * fitted, _ELO**2 / scale * inverse @ product(fitted, dispersion) @ inverse
     half = NORMAL_95 * np.sqrt(np.diag(covariance).clip(min=0.0))

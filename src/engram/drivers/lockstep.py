@@ -138,10 +138,13 @@ class Lockstep(Turns):
             if is_wrong:
                 raise InvalidParameter(f"several groups are not possible: {reason}")
 
+    def _check_tree(self, tree: int) -> None:
+        check_whole("a tree", tree, 0, len(self._roots) - 1)
+
     @in_turn
     def clear(self, tree: int) -> None:
         """Empties a tree, and the memory of its own."""
-        check_whole("a tree", tree, 0, len(self._roots) - 1)
+        self._check_tree(tree)
         self._roots[tree] = None
         group, number = self._places[tree]
         self._groups[group].new_game(number)
@@ -149,7 +152,7 @@ class Lockstep(Turns):
     @in_turn
     def advance(self, tree: int, action: int) -> None:
         """Follows a move: the subtree below it becomes the tree; see `Search.advance`."""
-        check_whole("a tree", tree, 0, len(self._roots) - 1)
+        self._check_tree(tree)
         (group, number), root = self._places[tree], self._roots[tree]
         if root is None:
             return
@@ -189,7 +192,7 @@ class Lockstep(Turns):
             raise InvalidParameter("noise changes an evaluator's priors, and this preset has no evaluator")
         numbers = range(len(states)) if trees is None else trees
         for tree in numbers:
-            check_whole("a tree", tree, 0, len(self._roots) - 1)
+            self._check_tree(tree)
         for seed in seeds:
             check_whole("a seed", seed)
         if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):

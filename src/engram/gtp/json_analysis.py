@@ -209,8 +209,8 @@ class AnalysisEngine:
         if not isinstance(move, list) or len(move) != 2 or not all(isinstance(word, str) for word in move):
             raise GtpError("a move is a list of a player and a vertex")
         vertex, size = move[1], game.planes_shape[1]
-        if written := _COORDINATES.fullmatch(vertex):  # from the upper left, counted from 0
-            column, row = map(int, written.groups())
+        if numbers := _COORDINATES.fullmatch(vertex):  # from the upper left, counted from 0
+            column, row = map(int, numbers.groups())
             if not max(column, row) < size:
                 raise GtpError(f"{vertex} is not on the board")
             return parse_colour(move[0]), row * size + column

@@ -130,8 +130,7 @@ class StorePersistence:
                 raise InvalidFile(f"{path} is a memory without its {name}: it was merged, pruned or built otherwise")
             if about[name] != value:
                 raise InvalidFile(f"{path} is a memory with {name} {about[name]}, not {value}")
-        if "game" in self.belongs_to:
-            check_sources(path, about, self.belongs_to.get("sources"))
+        check_sources(path, about, self.belongs_to.get("sources"))
         fault = _fault(store, about, arrays)
         if fault:
             raise InvalidFile(f"{path} is damaged: {fault}")

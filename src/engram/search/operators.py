@@ -273,7 +273,7 @@ def _kind(
         rewards: bool = beyond, **parameters: Any,
     ) -> Callable[[Any], Definition]:  # fmt: skip
         if function is not None:
-            raise InvalidParameter(f"the decorator {kind} stands with its parentheses: @{kind}()")
+            raise InvalidParameter(f"the decorator {kind} needs its parentheses: @{kind}()")
         limits = {"threads": threads, "chance": chance, "rewards": rewards}
         return lambda function: Definition(kind, function, returns, leading, parameters, check, **limits)
 

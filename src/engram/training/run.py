@@ -9,7 +9,7 @@ import math
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
@@ -194,10 +194,8 @@ class TrainingRun(ABC):
         Raises:
           InvalidFile: another plan; the error names the differences.
         """
-        now = _flat(json.loads(json.dumps(asdict(self.plan))))
-        then = _flat({"averaged_share": 0.0, **about["plan"]})
-        changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
-        if changed:
+        now, then = json.loads(json.dumps(asdict(self.plan))), {"averaged_share": 0.0, **about["plan"]}
+        if changed := list(_changes(now, then)):
             raise InvalidFile(
                 f"{self.folder} holds a training with another plan ({'; '.join(changed)}): name another folder"
             )
@@ -307,10 +305,14 @@ def starting_network(text: str, game: Game) -> NetworkModule:
     return NetworkModule.of(network)
 
 
-def _flat(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan without its inner dictionaries, whose items stand in their place."""
-    inner = [value if isinstance(value, dict) else {key: value} for key, value in plan.items()]
-    return {key: value for items in inner for key, value in items.items()}
+def _changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
+    """Each setting of a plan that differs from an earlier plan, in words."""
+    for key, value in now.items():
+        before = then.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            yield from _changes(value, before)
+        elif before != value:
+            yield f"{key} {before!r} to {value!r}"
 
 
 def with_nan(numbers: Mapping[str, Any]) -> dict[str, Any]:

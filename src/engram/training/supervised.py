@@ -90,22 +90,22 @@ class SupervisedRun(TrainingRun):
             self.data = str(about.get("data", ""))
 
     def teach(
-        self,
-        teacher: PositionSource,
-        held_out: PositionSource,
-        actions: np.ndarray,
-        doubts: list[str],
+        self, teacher: PositionSource, held_out: PositionSource, actions: np.ndarray, doubts: list[str],
         *data: np.ndarray,
-    ) -> None:
-        """Sets the positions to learn from, with all their actions (N,), reasons to doubt them, and what decides them.
+    ) -> None:  # fmt: skip
+        """Sets the positions to learn from.
+
+        Args:
+          teacher, held_out: to learn from, and to measure on. actions: (N,), of all positions.
+          doubts: reasons to doubt them. data: arrays that decide them, whose digest the checkpoint has.
 
         Raises:
           InvalidFile: they are not those of the checkpoint.
         """
-        hashed = hashlib.sha256()
+        content = hashlib.sha256()
         for array in data:
-            hashed.update(array.tobytes())
-        digest = hashed.hexdigest()[:16]
+            content.update(array.tobytes())
+        digest = content.hexdigest()[:16]
         if self.data not in ("", digest):
             raise InvalidFile(f"the data has changed since the checkpoint in {self.folder}: name another folder")
         self.data = digest
