@@ -251,3 +251,30 @@ def test_a_memory_s_advice_counts_between_groups():
         rows.append(search.tree.children()["visit_count"].tolist())
     assert rows[0] != rows[1]
     assert rows[0] == rows[2]  # its groups hold equal positions anyway
+
+
+def nim_moves(state, actions):
+    count = min(state.left, 3)
+    for action in range(count):
+        actions[action] = action
+    return count
+
+
+def nim_play(state, action):
+    state.left -= action + 1
+    state.player = 1 - state.player
+    return state.left == 0
+
+
+def test_positions_of_neighbouring_hashes_stay_apart():
+    # README's hash: 2·left + player. Of 13 objects a player takes 1 and wins; every other move loses.
+    state = np.zeros(1, np.dtype([("left", np.int64), ("player", np.int64)]))
+    state["left"] = 13
+    nim = engram.Game(
+        "nim of 13", state=state, num_actions=3, max_moves=13, legal_actions=nim_moves, play=nim_play,
+        outcome=lambda state: -1.0 + 2.0 * state.player, to_play=lambda state: state.player,
+        hash=lambda state: state.left * 2 + state.player,
+    )  # fmt: skip
+    search = engram.Search(nim, "uct(selection=kvda)")
+    best = search.run(nim.initial_state(), engram.Limit(simulations=5000), seed=0).moves[0]
+    assert best.action == 0 and best.value > 0.9

@@ -7,11 +7,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+import engram
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset
+from engram.rng import GOLDEN
 from engram.search import backup as backups
 from engram.search.columns import OWN
 from engram.search.evaluation import Evaluation
@@ -193,8 +195,9 @@ class ExactParents(Backup):
                 quality = child.value
                 if child.key is not None and not child.proven:
                     total, count = self.search.positions.get(child.key, (0.0, 0.0))
-                    if depth + 1 < len(path) and child is path[depth + 1]:
-                        total, count = total + child.visit_count * child.value, count + child.visit_count
+                    for below_it in path[depth + 1 :]:  # the oracle takes a path out of its sums while it changes
+                        if below_it.key == child.key:
+                            total, count = total + below_it.visit_count * below_it.value, count + below_it.visit_count
                     quality = total / count if count else quality
                 below += child.visit_count * quality
                 visits += child.visit_count
@@ -253,3 +256,63 @@ def test_what_a_child_learns_elsewhere_reaches_its_parent():
     assert rule.address
     rule.definition.callback.from_python(tree.header.ctypes.data, path.ctypes.data, 1, 0.2, numbers.address)
     assert nodes["value"][:2].tolist() == pytest.approx([0.3145455, 0.3], abs=5e-8)
+
+
+twins_dtype = np.dtype([("key", np.uint64), ("ply", np.int64)])
+
+
+def legal_twins(state, actions):
+    for action in range(4 if state.ply < 6 else 0):
+        actions[action] = action
+    return 4 if state.ply < 6 else 0
+
+
+def play_twin(state, action):
+    state.key = state.key * np.uint64(6364136223846793005) + np.uint64(action // 2) * GOLDEN + np.uint64(12345)
+    state.ply += 1
+    return np.int64(state.ply == 6)
+
+
+def twins(name, shift=0):
+    """A game whose moves 0 and 1, and 2 and 3, lead to one position; `shift` low bits of its hash are 0."""
+    low = np.uint64(shift)
+
+    def outcome(state):
+        return np.float64((state.key >> np.uint64(20)) % np.uint64(1000)) / 500.0 - 0.999
+
+    def to_play(state):
+        return state.ply % 2
+
+    def hash_of(state):
+        return (state.key ^ np.uint64(state.ply)) << low
+
+    state = np.zeros(1, twins_dtype)
+    state["key"] = 7
+    return engram.Game(
+        name, state=state, num_actions=4, max_moves=6, legal_actions=legal_twins, play=play_twin, outcome=outcome,
+        to_play=to_play, hash=hash_of,
+    )  # fmt: skip
+
+
+def test_two_moves_to_one_position_are_valued_alike_by_exact_parents():
+    search = Search(twins("twins"), uct(backup=exact_parents(), transpositions=True))
+    for _ in range(300):
+        search.run(search.game.initial_state(), Limit(simulations=1))
+        nodes, rows, own = search.tree.nodes, search.tree.rows(POOLED), search.tree.rows(OWN)
+        first, number = int(nodes[0]["first_child"]), int(nodes[0]["num_visited"])
+        children = range(first, first + number)
+        homes = [rows[int(rows[child]["home"])] for child in children]
+        qualities = np.array([home["total"] / home["count"] for home in homes])
+        visits, total = nodes[first : first + number]["visit_count"], int(nodes[0]["visit_count"])
+        mean = ((total - visits.sum()) * own[0]["first"] + (visits * qualities).sum()) / total
+        assert nodes[0]["value"] == pytest.approx(mean, abs=1e-12)
+
+
+def test_a_hash_with_the_same_low_bits_everywhere_shares_as_any_other():
+    pools = []
+    for shift in (0, 40):
+        search = Search(twins(f"twins shifted by {shift}", shift), uct(transpositions=True))
+        search.run(search.game.initial_state(), Limit(simulations=20_000), seed=1)
+        rows = search.tree.rows(POOLED)[: search.tree.num_nodes]
+        pools.append((len(np.unique(rows["home"][rows["home"] > 0])), len(np.unique(rows["key"][rows["home"] > 0]))))
+    assert pools[0] == pools[1] and pools[0][0] == pools[0][1]

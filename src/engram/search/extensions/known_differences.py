@@ -249,8 +249,7 @@ def note_position(tree, path, depth, state, parameters):
     """Gives a new node the key of its position."""
     game = record_at(parameters.game, game_dtype)
     node = np.int64(path[depth])
-    word = np.uint64(call(game.hash, (state,))) + np.uint64(nodes_of(tree)[node].flags & PLAYER_1)
-    column_of(tree, parameters.groups, group_dtype)[node].key = mix_bits(word)
+    column_of(tree, parameters.groups, group_dtype)[node].key = mix_bits(np.uint64(call(game.hash, (state,))))
     return 0
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from engram.native.jit import compiled
+from engram.rng import mix
 from engram.search.columns import Column
 from engram.search.tree import Tree
 
@@ -28,7 +29,8 @@ def join(rows, table, index, key):
     rows[index].key = key
     rows[index].home = index
     capacity = len(table)
-    place = np.int64(key % np.uint64(capacity))
+    # Mixed first: a game may pack its coordinates into a hash whose low bits are all alike.
+    place = np.int64(mix(key) % np.uint64(capacity))
     for _ in range(PROBES):
         home = np.int64(table[place])
         if home == 0:

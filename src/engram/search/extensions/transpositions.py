@@ -59,16 +59,20 @@ def pool(tree, path, depth, state, parameters):
     return 0
 
 
+@compiled(inline=True)
+def _add_node(nodes, rows, index, factor):
+    home = rows[index].home
+    if home != 0:
+        visits = np.float64(nodes[index].visit_count)
+        rows[home].total += factor * (visits * nodes[index].value)
+        rows[home].count += factor * visits
+
+
 @compiled
 def _add_path(tree, path, depth, rows, factor):
     nodes = nodes_of(tree)
     for at in range(1, depth + 1):
-        index = np.int64(path[at])
-        home = rows[index].home
-        if home != 0:
-            visits = np.float64(nodes[index].visit_count)
-            rows[home].total += factor * (visits * nodes[index].value)
-            rows[home].count += factor * visits
+        _add_node(nodes, rows, np.int64(path[at]), factor)
 
 
 @before_backup(pooled=POOLED)
@@ -113,23 +117,25 @@ def exact_parents(tree, path, depth, value, parameters):
         index = np.int64(path[at])
         node = nodes[index]
         node.visit_count += np.uint32(1)
-        if node.flags & PROVEN:
-            continue
-        evaluations = np.float64(node.visit_count)
-        if at == depth:
-            means[index].first += (value - means[index].first) / evaluations
-        below = 0.0
-        first = np.int64(node.first_child)
-        for child in range(first, first + np.int64(node.num_visited)):
-            visits = np.float64(nodes[child].visit_count)
-            quality = nodes[child].value
-            if tree.pooled != 0 and rows[child].home != 0 and nodes[child].flags & PROVEN == 0:
-                # The nodes of the path are not in the sums while they change.
-                here = visits if at < depth and child == np.int64(path[at + 1]) else 0.0
-                home = rows[rows[child].home]
-                if home.count + here > 0.0:
-                    quality = (home.total + here * quality) / (home.count + here)
-            below += visits * quality
-            evaluations -= visits
-        node.value = (evaluations * means[index].first + below) / np.float64(node.visit_count)
+        if node.flags & PROVEN == 0:
+            evaluations = np.float64(node.visit_count)
+            if at == depth:
+                means[index].first += (value - means[index].first) / evaluations
+            below = 0.0
+            first = np.int64(node.first_child)
+            for child in range(first, first + np.int64(node.num_visited)):
+                visits = np.float64(nodes[child].visit_count)
+                quality = nodes[child].value
+                if tree.pooled != 0 and rows[child].home != 0 and nodes[child].flags & PROVEN == 0:
+                    home = rows[rows[child].home]
+                    if home.count > 0.0:
+                        quality = home.total / home.count
+                below += visits * quality
+                evaluations -= visits
+            node.value = (evaluations * means[index].first + below) / np.float64(node.visit_count)
+        if tree.pooled != 0 and at > 0:
+            # Its parent, and nodes of its position above, read a sum that already has its new value.
+            _add_node(nodes, rows, index, 1.0)
+    if tree.pooled != 0:
+        _add_path(tree, path, depth, rows, -1.0)  # `reattach` adds the path
     return 0
