@@ -45,6 +45,12 @@ def test_products_and_lengths_are_numpys():
         assert unit == pytest.approx(left / length, rel=1e-5)
     nothing = np.zeros(5, np.float32)
     assert normalise(nothing) == 0.0 and not nothing.any()
+    for scale in (1e-37, 1e-22, 1e21, 1e37):  # squares of float32 vanish or overflow
+        unit = np.array([3.0 * scale, 4.0 * scale], np.float32)
+        assert normalise(unit) == pytest.approx(5.0 * scale, rel=1e-5)
+        assert unit == pytest.approx([0.6, 0.8], rel=1e-5)
+    for wrong in (np.nan, np.inf, -np.inf):
+        assert not normalise(np.array([1.0, wrong], np.float32)) < np.inf
 
 
 def test_more_room_than_the_machine_has_is_refused():

@@ -24,6 +24,7 @@ from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidSpecification
 from engram.games.line.one_word import line
 from engram.memory import files
+from engram.memory.neighbours import INDICES
 from engram.memory.similar_positions import remembering
 from engram.memory.store import Store
 from engram.memory.values.table import Table
@@ -230,3 +231,43 @@ def test_a_table_of_a_named_game_is_not_that_of_a_file(own, tmp_path):
     assert train("tic_tac_toe", 2).exit_code == 0
     assert "of a game in other files" in train("own_other.py:mine", 3).output
     assert train("tic_tac_toe", 3).exit_code == 0
+
+
+OWN_PARTS = """
+from dataclasses import replace
+import numpy as np
+from numba import carray, int32
+from engram import presets
+from engram.memory.features import Features
+from engram.memory.neighbours.exact import Exact
+from engram.memory.similar_positions import remembering
+
+class Whole(Exact):
+    name = "{index}"
+
+def numbers(state, numbers):
+    numbers[0], numbers[1] = 1.0, np.float32(state.stones & np.uint64(511))
+    return 0
+
+def mine(dimension=16):
+    memory = remembering(features=lambda game: Features(game, dimension, own=numbers, num_own=2), capacity=300)
+    return replace(presets.uct(), extensions=(memory,))
+
+def indexed():
+    return presets.memory_uct(neighbours="{index}", dimension=16, capacity=300)
+"""
+
+
+def test_a_memory_of_ones_own_features_or_index_is_asked_by_its_file(own, tmp_path):
+    run, _ = own
+    (tmp_path / "own_parts.py").write_text(OWN_PARTS.format(index="whole_of_ones_own"))
+    for name in ("mine", "indexed"):
+        search = ("-s", f"own_parts.py:{name}")
+        built = run("memory", "build", "-g", "tic_tac_toe", "-o", name, "--games", "2", "-n", "20", *search)
+        assert built.exit_code == 0, built.output
+        answered = run("memory", "ask", name, *search)
+        assert answered.exit_code == 0 and "memory: " in answered.output, answered.output
+    assert run("memory", "ask", "mine", "-s", "own_parts.py:mine(dimension=8)").exit_code == 2
+    INDICES.pop("whole_of_ones_own")
+    refused = run("memory", "inspect", "indexed")
+    assert refused.exit_code == 2 and "whole_of_ones_own" in refused.output and "import that file" in refused.output

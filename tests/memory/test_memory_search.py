@@ -13,8 +13,9 @@ from engram.drivers.recollection import explain_memory
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification, OperatorError
 from engram.memory import files
 from engram.memory.features import Features, hashed
-from engram.memory.similar_positions import back_up_memory, remembering
+from engram.memory.similar_positions import back_up_memory, position_memory, remembering
 from engram.memory.store import Store
+from engram.presets import uct
 from engram.presets.catalogue import preset
 from engram.search.columns import advice_dtype
 from engram.search.preset import Preset
@@ -335,3 +336,72 @@ def test_a_memory_that_corrects_with_no_weight_is_the_search_without_memory():
     value = loud.evaluator.evaluate(np.asarray(game.initial_state()).reshape(1)).value[0]
     assert store.entries["first"][row] == pytest.approx(value, abs=0.02)
     assert "to be added" in str(explain_memory(loud, game.initial_state()))
+
+
+def tiny_features(state, numbers):
+    numbers[0] = np.float32(1e-22)
+    numbers[1] = np.float32(3e-23) * np.float32(state.stones & np.uint64(511))
+    return 0
+
+
+def no_features(state, numbers):
+    return 0
+
+
+def wrong_features(state, numbers):
+    numbers[0] = np.float32(np.nan)
+    return 0
+
+
+def search_with(features):
+    memory = remembering(features=lambda game: Features(game, 2, own=features, num_own=2), capacity=300)
+    return engram.Search("tic_tac_toe", replace(engram.presets.uct(), extensions=(memory,)))
+
+
+def test_features_of_any_length_become_unit_vectors_that_a_file_takes(tmp_path):
+    search = search_with(tiny_features)
+    search.run(search.game.initial_state(), engram.Limit(simulations=200))
+    memory = position_memory(search.extensions, "mine", "ask").store
+    assert np.linalg.norm(memory.features[: len(memory)], axis=1) == pytest.approx(1.0, abs=1e-6)
+    search.save(tmp_path / "tree")
+    search_with(tiny_features).load(tmp_path / "tree")
+
+
+def test_positions_without_features_are_all_alike():
+    search = search_with(no_features)
+    search.run(search.game.initial_state(), engram.Limit(simulations=100))
+    answer = explain_memory(search, search.game.initial_state())
+    assert answer.witnesses and all(witness.neighbour.cosine == 0.0 for witness in answer.witnesses)
+
+
+def test_features_that_are_no_numbers_are_named():
+    search = search_with(wrong_features)
+    with pytest.raises(OperatorError, match="a feature is not a finite number"):
+        search.run(search.game.initial_state(), engram.Limit(simulations=100))
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    sizes = {"capacity": np.int64(64), "dimension": np.int32(32), "seed": np.int64(3), "num_candidates": np.int64(50)}
+    for name in ("first", "second"):
+        search = engram.Search("tic_tac_toe", replace(uct(), extensions=(remembering(**sizes),)))
+        if name == "second":
+            search.load(tmp_path / "tree")
+        search.run(search.game.initial_state(), engram.Limit(simulations=100))
+        search.save(tmp_path / "tree")
+    with pytest.raises(InvalidParameter, match="numbers, texts and lists"):
+        Store(4, 4, num_candidates=object())
+
+
+@pytest.mark.parametrize(
+    ("store", "options", "fault"),
+    [
+        (Store(512, 20, state_bytes=7), {}, "7 bytes for a position"),
+        (Store(512, 20, state_bytes=5000), {}, "5000 bytes for a position"),
+        (Store(512, 20), {"capacity": 5}, "an existing store has its own capacity"),
+        (Store(512, 20), {"neighbours": "exact"}, "an existing store has its own capacity, neighbour search"),
+        (Store(512, 20), {"keep_states": True}, "and positions"),
+    ],
+)
+def test_a_store_of_ones_own_keeps_its_kind_and_fits_the_game(store, options, fault):
+    with pytest.raises(InvalidParameter, match=fault):
+        engram.Search("tic_tac_toe", replace(uct(), extensions=(remembering(store=store, **options),)))

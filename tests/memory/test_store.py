@@ -159,7 +159,7 @@ def test_what_was_cleared_is_gone_and_rows_get_new_generations():
         lambda: Store(4, 4).query([1, 0, 0, 0], temperature=0.0),
         lambda: Store(4, 4).query([1, 0, 0, 0], num_neighbours=0),
         lambda: Store(4, 4).query([1, 0, 0, 0], num_neighbours=2.5),
-        lambda: Store(4, 4).query([0, 0, 0, 0]),
+        lambda: Store(4, 4).add(1, [0, 0, 0, 0]),
         lambda: Store(4, 10.5),
         lambda: Store(4, True),
         lambda: Store(4, 4, seed=-1),

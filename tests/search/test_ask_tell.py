@@ -20,6 +20,7 @@ from engram.memory.similar_positions import remembering
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset as preset_of
 from engram.search.evaluation import Evaluation, Outside
+from engram.search.extensions.bias_correction import ERRORS
 from tests.games_for_tests import PickPosition, walk
 
 CONNECT_FOUR = engram.game("connect_four")
@@ -444,6 +445,15 @@ class Fragile(PickPosition):
         super().play(action)
 
 
+class FragileMoves(PickPosition):
+    broken = False
+
+    def legal_actions(self):
+        if FragileMoves.broken:
+            raise ConnectionError("the model is away")
+        return super().legal_actions()
+
+
 def test_a_game_that_fails_while_asking_leaves_the_tree_as_it_was():
     game = PythonGame("fragile", Fragile, num_actions=9, max_moves=9)
     search = Search(game, "puct", leaves=4)
@@ -461,6 +471,31 @@ def test_a_game_that_fails_while_asking_leaves_the_tree_as_it_was():
     for leaf in search.ask(4):
         told(search, leaf)
     sound(search)
+
+
+def test_a_leaf_that_fails_leaves_the_sums_of_a_bias_correction_whole():
+    game = PythonGame("fragile", FragileMoves, num_actions=9, max_moves=9)
+    search = Search(game, "uct(backup=bias_correction)", leaves=8)
+    search.tell(search.ask(1)[0], 0.0)
+    first, *others = search.ask(8)
+    FragileMoves.broken = True
+    try:
+        with pytest.raises(ConnectionError, match="away"):
+            search.tell(first, 0.1)
+    finally:
+        FragileMoves.broken = False
+    for leaf in others:
+        told(search, leaf)
+    for _ in range(30):
+        for leaf in search.ask(8):
+            told(search, leaf)
+    rows = search.tree.rows(ERRORS)[: search.tree.num_nodes]
+    members = np.flatnonzero(rows["home"])
+    homes = rows["home"][members]
+    np.testing.assert_array_equal(rows["key"][homes], rows["key"][members])
+    for total, part in (("total", "error"), ("count", "weight")):
+        sums = np.bincount(homes, rows[part][members], len(rows))
+        np.testing.assert_allclose(rows[total][np.unique(homes)], sums[np.unique(homes)], atol=1e-9)
 
 
 def test_a_tree_grows_for_one_leaf_while_many_wait():

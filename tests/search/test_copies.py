@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 import engram
+from engram.arena.depth_search import DepthSearch
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
+from engram.memory.features import Features
+from engram.memory.store import Store
+from engram.memory.values.table import Table
 from engram.presets.catalogue import PRESETS, preset
 
 LIMIT = engram.Limit(simulations=300)
@@ -35,6 +39,14 @@ def test_a_search_is_not_copied_with_its_addresses():
         with pytest.raises(InvalidState, match="cannot be copied or pickled"):
             carry(thing)
     assert copy.copy(search).tree is search.tree
+
+
+def test_nothing_with_addresses_is_copied():
+    things = Store(5, 3), Store(5, 3).index, Table(64), Features(engram.game("tic_tac_toe"), 8)
+    for thing in (*things, DepthSearch(engram.game("tic_tac_toe"), 2, prune=False)):
+        for carry in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(InvalidState, match="cannot be copied or pickled"):
+                carry(thing)
 
 
 @pytest.mark.parametrize("text", ["tic_tac_toe", "openspiel:nim", "gymnasium:FrozenLake-v1"])

@@ -23,6 +23,7 @@ from engram.presets.values import with_table
 from engram.rng import new_rng
 from engram.search.backup import average, monotone, trace_step_mix
 from engram.search.columns import Advice
+from engram.search.decision import DECISIONS
 from engram.search.extension import Extension
 from engram.search.extensions.bias_correction import bias_correction
 from engram.search.extensions.known_differences import kvda
@@ -436,3 +437,31 @@ def test_a_named_preset_says_where_its_other_parts_are_set():
     with pytest.raises(InvalidSpecification, match=r"a part of its preset: dataclasses.replace\(uct\(\.\.\.\), extens"):
         uct(extensions=(proofs(),))
     assert replace(uct(), extensions=(proofs(),)).extensions
+
+
+@pytest.mark.parametrize("fault", ["another", "nothing", "itself"])
+def test_a_fork_that_is_no_second_extension_is_refused(fault):
+    game = engram.game("tic_tac_toe")
+    first = Extension(
+        after_backup=note_backup(), store=object(),
+        fork=lambda: {"another": Extension(name="other"), "nothing": None, "itself": first}[fault],
+    )  # fmt: skip
+    with pytest.raises(InvalidParameter, match="fork must return"):
+        engram.Lockstep(game, replace(uct(), extensions=(first,)), 2)
+
+
+def test_columns_of_any_names_are_all_saved():
+    record = np.dtype([("x", np.float64)])
+    columns = [Column(record, name) for name in ("memory.2", "memory", "memory", "nodes")]
+    assert len(Tree(3, 100, columns).arrays()) == 5
+
+
+@pytest.mark.parametrize("answer", [99, -1, 1.7, math.nan, None])
+def test_a_decision_that_names_no_move_is_refused(answer):
+    DECISIONS["astray"] = lambda value, visits: answer
+    try:
+        search = engram.Search("tic_tac_toe", "uct(decision='astray')")
+        with pytest.raises(InvalidParameter, match="the decision astray gave"):
+            search.run(search.game.initial_state(), Limit(simulations=30))
+    finally:
+        DECISIONS.pop("astray")

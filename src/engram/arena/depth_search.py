@@ -18,6 +18,7 @@ import numpy as np
 
 from engram.errors import InvalidParameter, InvalidState, OperatorError
 from engram.games.game import Game, State, copy_state, game_dtype
+from engram.native.addressed import Addressed
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 
@@ -151,7 +152,7 @@ class DepthResult:
     seconds: float
 
 
-class DepthSearch:
+class DepthSearch(Addressed):
     """Minimax, or alpha-beta, to a fixed depth; the two give the same value and the same best actions.
 
     Args:
@@ -167,6 +168,8 @@ class DepthSearch:
 
     Cost: memory for depth + 1 states.
     """
+
+    title, instead = "a search by depth", "make another DepthSearch"
 
     def __init__(self, game: Game, depth: int, *, prune: bool, heuristic: Callable[[], int] = lambda: 0):
         game.require_plain("a search by depth")

@@ -102,16 +102,22 @@ def ask(
     from engram.presets.catalogue import preset
     from engram.search.extension import assemble
     from engram.specification import Specification, parse
+    from engram.user_files import is_in_file
 
     header, game = storage.about(file, files.KIND), files.game_of(file, allow_files=allow_files)
     if type(header.get("dimension")) is not int:  # a text would become a part of the search's specification
         raise InvalidFile(f"{file} is damaged: its dimension is not a whole number")
-    specification = parse(search)
-    position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
-    values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
-    text = Specification(specification.name, specification.positional, values).text
     state = game.play_moves(moves)
-    answer = explain_memory(Search(game, text), state, most)
+    if is_in_file(search):
+        tree = Search(game, search)
+        memory = position_memory(tree.extensions, search, "ask")
+        files.restore(memory.store, file, files.identity(memory.features))
+    else:
+        specification = parse(search)
+        position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
+        values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
+        tree = Search(game, Specification(specification.name, specification.positional, values).text)
+    answer = explain_memory(tree, state, most)
     if report is not None:
         from engram.cli.memory_views import write_answer
 

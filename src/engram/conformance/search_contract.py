@@ -84,6 +84,8 @@ def check_preset(
       games: default: two small line games. simulations: in each game, ≥ 2.
       exact: also, a node has one visit more than its children together, and the same seed gives the same tree.
 
+    A store that the preset was given is filled, and belongs to the first game: check the preset without it.
+
     Raises:
       InvalidParameter: one of these does not hold; the sentence says which.
       OperatorError: a rule or a hook fails, reads beyond an array, or does not end; the sentence has its line.

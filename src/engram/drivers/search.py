@@ -204,8 +204,8 @@ class Search(Turns):
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
         `run(search.root, limit, seed=None)`, or `ask` and `tell`, then continue bit for bit as the saved search would
-        have. (With `transpositions` and `kvda` sums are made anew, so values may round otherwise.) Its leaves in flight
-        are in flight again, under the same `id`.
+        have. (With `transpositions` sums are made anew, so values may round otherwise. With `kvda` groups begin again
+        from equal positions.) Its leaves in flight are in flight again, under the same `id`.
 
         Args:
           path: the file. max_bytes: a larger one is refused unread.

@@ -13,6 +13,8 @@ from numba.extending import intrinsic
 from engram.errors import TooLarge
 from engram.native.jit import compiled
 
+_SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30
+
 
 @intrinsic
 def _add_product(typingctx: Any, total: Any, left: Any, right: Any) -> Any:
@@ -40,13 +42,30 @@ def inner_product(left, right):
 
 @compiled
 def normalise(vector):
-    """Gives a vector length 1, in place; a vector of zeros does not change. Returns its former length."""
-    norm = math.sqrt(np.float64(inner_product(vector, vector)))
-    if norm > 0.0:
-        scale = np.float32(1.0 / norm)
+    """Gives a vector length 1, in place; a vector of zeros does not change. Returns its former length.
+
+    If a number is not finite, neither is the answer, and the vector does not change.
+    """
+    unit = 1.0
+    squared = inner_product(vector, vector)
+    if not _SQUARED_LOW < squared < _SQUARED_HIGH:
+        if np.isnan(squared):
+            return np.float64(np.nan)
+        # Scaled first, because squares of very large or small numbers overflow or vanish.
+        largest = np.float32(0.0)
         for i in range(len(vector)):
-            vector[i] *= scale
-    return norm
+            largest = max(largest, abs(vector[i]))
+        if not 0.0 < largest < np.inf:
+            return np.float64(largest)
+        for i in range(len(vector)):
+            vector[i] /= largest
+        squared = inner_product(vector, vector)
+        unit = np.float64(largest)
+    norm = math.sqrt(np.float64(squared))
+    scale = np.float32(1.0 / norm)
+    for i in range(len(vector)):
+        vector[i] *= scale
+    return unit * norm
 
 
 @compiled(inline=True)

@@ -23,6 +23,7 @@ from engram.games.game import Game, State
 from engram.games.python_game import PythonGame
 from engram.memory.arithmetic import normalise
 from engram.memory.layout import MAX_DIMENSION
+from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
 from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import Callback, compiled
@@ -169,7 +170,7 @@ def write_features(features, state, embedding, out):
     return 0 if normalise(out) < np.inf else -1
 
 
-class Features:
+class Features(Addressed):
     """Maps a game's positions to φ.
 
     Args:
@@ -192,13 +193,15 @@ class Features:
     Cost: O(channels·cells + 9·cells + D).
     """
 
+    title, instead = "the features of a game", "make them again from their game"
+
     def __init__(
         self, game: Game, dimension: int = DIMENSION, *, own: Callable[..., Any] | None = None, num_own: int = 0,
         embedding_size: int = 0, embedding_name: str = "", plane_weight: float = 1.0, pattern_weight: float = 1.0,
         seed: int = 0,
     ):  # fmt: skip
-        check_whole("dimension", dimension, 1, MAX_DIMENSION)
-        check_whole("embedding_size", embedding_size, 0)
+        dimension = check_whole("dimension", dimension, 1, MAX_DIMENSION)
+        embedding_size, seed = check_whole("embedding_size", embedding_size, 0), check_whole("seed", seed)
         for name, weight in (("plane_weight", plane_weight), ("pattern_weight", pattern_weight)):
             if not abs(weight) <= MAX_WEIGHT:
                 raise InvalidParameter(f"{name} must be {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}, not {weight}")
@@ -209,7 +212,7 @@ class Features:
         self.functions: dict[str, Callback] = {}
         shape = game.planes_shape if game.address("encode") else None
         if own is not None:
-            check_whole("num_own", num_own, 1, MAX_DIMENSION)
+            num_own = check_whole("num_own", num_own, 1, MAX_DIMENSION)
             if isinstance(game, PythonGame):
                 self._own: Any = game.writer(own.__qualname__, own, num_own)
                 self.header["own"] = ctypes.cast(self._own, ctypes.c_void_p).value

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from engram import storage
-from engram.errors import InvalidFile, InvalidParameter, TooLarge, check_whole
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, TooLarge, check_whole
 from engram.games.catalogue import game
 from engram.games.game import Game
 from engram.memory.features import Features
@@ -236,6 +236,8 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
         store = Store.of_kind(about)
     except TooLarge as error:
         raise InvalidFile(f"{path}: {error}") from None
+    except InvalidSpecification as error:
+        raise InvalidFile(f"{path}: {error}; if a file of yours defines it, import that file first") from None
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidFile(f"{path} is damaged: {error}") from error
     StorePersistence(store, belongs_to or {}).load_state_dict(about, arrays, path)

@@ -20,7 +20,7 @@ from engram.memory.features import DIMENSION, Features, features_dtype, write_fe
 from engram.memory.files import StorePersistence, identity, like, load, take
 from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
 from engram.memory.neighbours import INDICES
-from engram.memory.store import MAX_CAPACITY, Store, add, query, update
+from engram.memory.store import FEATURELESS, MAX_CAPACITY, Store, add, query, update
 from engram.native.intrinsics import call, floats_at, record_at
 from engram.native.jit import compiled
 from engram.search.columns import Advice, Column, advice_dtype
@@ -116,6 +116,7 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     key = np.uint64(call(game.hash, (state,)))
     leaf_features = floats_at(store.query_features, store.dimension)
     if write_features(features, state, embedding, leaf_features) < 0:
+        store.num_nearest = FEATURELESS
         return -1
     num_neighbours = np.int64(parameters.num_neighbours)
     every_node = parameters.every_node != 0.0
@@ -217,12 +218,14 @@ def remembering(
     """
     check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
     if capacity is not None:
-        check_whole("capacity", capacity, 1, MAX_CAPACITY)
-    check_whole("seed", seed, 0, 2**63 - 1)
+        capacity = check_whole("capacity", capacity, 1, MAX_CAPACITY)
+    seed = check_whole("seed", seed, 0, 2**63 - 1)
     if neighbours is not None:
         INDICES.check(neighbours)
     if store is not None:
-        _check_shared(store, memory, correct, num_candidates)
+        _check_shared(store, memory, correct)
+        if (capacity, neighbours, num_candidates, keep_states, options) != (None, None, None, False, {}):
+            raise InvalidParameter("an existing store has its own capacity, neighbour search, options and positions")
     if features is not None and (plane_weight, pattern_weight) != (1.0, 1.0):
         raise InvalidParameter("plane_weight and pattern_weight need hand-made features, not `features`")
     if num_candidates is not None:
@@ -258,7 +261,7 @@ def remembering(
             _refill(entries, saved)
         else:
             entries = store
-            _bind_shared(store, belongs_to)
+            _bind_shared(store, belongs_to, game)
         extension = PositionMemory(
             "the memory of positions",
             on_leaf=on_leaf(store=entries.header, features=game_features.header, game=game.record()),
@@ -278,7 +281,7 @@ def remembering(
     return build
 
 
-def _check_shared(store: Store, memory: str | None, correct: bool, num_candidates: int | None) -> None:
+def _check_shared(store: Store, memory: str | None, correct: bool) -> None:
     """Refuses a store that does not fit the options."""
     if not isinstance(store, Store):
         raise InvalidParameter(
@@ -286,8 +289,8 @@ def _check_shared(store: Store, memory: str | None, correct: bool, num_candidate
         )
     if memory is not None:
         raise InvalidParameter("a memory starts from a file or from a store, not from both")
-    if store.corrects != correct or num_candidates is not None:
-        raise InvalidParameter("an existing store has its own num_candidates, and its `correct` must be the search's")
+    if store.corrects != correct:
+        raise InvalidParameter("an existing store has its own `correct`, which must be the search's")
 
 
 def _check_states(game: Game, saved: Store | None, memory: str | None, keep_states: bool) -> None:
@@ -301,7 +304,7 @@ def _check_states(game: Game, saved: Store | None, memory: str | None, keep_stat
         raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot store")
 
 
-def _bind_shared(store: Store, belongs_to: dict[str, Any]) -> None:
+def _bind_shared(store: Store, belongs_to: dict[str, Any], game: Game) -> None:
     """Binds a shared store to a game and its features.
 
     Raises:
@@ -309,6 +312,9 @@ def _bind_shared(store: Store, belongs_to: dict[str, Any]) -> None:
     """
     if store.dimension != belongs_to["dimension"]:
         raise InvalidParameter(f"the store has {store.dimension} features, not {belongs_to['dimension']}")
+    held, room = store.states.shape[1], game.state_dtype.itemsize if game.compiled else 0
+    if held not in (0, room):
+        raise InvalidParameter(f"the store has {held} bytes for a position, not the {room} of {game.name}")
     older = store.belongs_to or {}
     for name in ("game", "features", "dimension"):
         if older.get(name, belongs_to[name]) != belongs_to[name]:

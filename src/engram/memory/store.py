@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba import carray
@@ -32,6 +33,7 @@ from engram.memory.layout import (
 )
 from engram.memory.map import map_of
 from engram.memory.neighbours import make_index
+from engram.native.addressed import Addressed
 from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import compiled
 from engram.native.messages import place_of
@@ -41,7 +43,8 @@ from engram.pictures.markup import Markup, key, notebook, percent, safe
 MAX_CAPACITY = 1 << 30
 ASTRAY = -1
 """In place of the number of nearest entries: the index named rows that do not exist."""
-_SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30
+FEATURELESS = -2
+"""The same, where the features of a position failed before a query."""
 
 
 @compiled
@@ -197,19 +200,10 @@ def _query_all(store, features, num_neighbours, temperature, rows, values, count
 @compiled
 def _normalise_all(rows):
     """Scales rows of finite numbers to length 1, in place; returns False if a row is all zero."""
+    whole = True
     for k in range(len(rows)):
-        row = rows[k]
-        if not _SQUARED_LOW < inner_product(row, row) < _SQUARED_HIGH:
-            # Scaled first, because squares of very large or small numbers overflow or vanish.
-            largest = np.float32(0.0)
-            for i in range(len(row)):
-                largest = max(largest, abs(row[i]))
-            if largest == np.float32(0.0):
-                return False
-            for i in range(len(row)):
-                row[i] /= largest
-        normalise(row)
-    return True
+        whole &= normalise(rows[k]) > 0.0
+    return whole
 
 
 @dataclass(frozen=True)
@@ -239,7 +233,7 @@ class Recollection:
     neighbours: tuple[Neighbour, ...]
 
 
-class Store:
+class Store(Addressed):
     """A bounded memory.
 
     Args:
@@ -259,20 +253,22 @@ class Store:
       TooLarge: the machine's memory is too small.
 
     A full store replaces the least recently used entry; adding a new key, updating and answering a query count as use.
-    Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once.
+    Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once,
+    and not to be copied or pickled.
     """
+
+    title, instead = "a memory", "files.save it and files.load it"
 
     def __init__(
         self, dimension: int, capacity: int = 10_000, *, neighbours: str = "sketch", seed: int = 0,
         state_bytes: int = 0, corrects: bool = False, **options: Any,
     ):  # fmt: skip
-        for name, number, low, high in (
-            ("capacity", capacity, 1, MAX_CAPACITY), ("dimension", dimension, 1, MAX_DIMENSION),
-            ("seed", seed, 0, 2**63 - 1), ("state_bytes", state_bytes, 0, 2**31 - 1),
-        ):  # fmt: skip
-            check_whole(f"a memory's {name}", number, low, high)
+        capacity = check_whole("a memory's capacity", capacity, 1, MAX_CAPACITY)
+        dimension = check_whole("a memory's dimension", dimension, 1, MAX_DIMENSION)
+        seed = check_whole("a memory's seed", seed, 0, 2**63 - 1)
+        state_bytes = check_whole("a memory's state_bytes", state_bytes, 0, 2**31 - 1)
         self.capacity, self.dimension, self.seed = capacity, dimension, seed
-        self.neighbours, self.options = neighbours, options
+        self.neighbours, self.options = neighbours, _plain(neighbours, options)
         self.belongs_to: Mapping[str, Any] | None = None
         check_room(f"a memory of {capacity:,} entries", capacity * (4 * dimension + state_bytes + 100))
         self.states = np.zeros((capacity, state_bytes), np.uint8)
@@ -310,7 +306,9 @@ class Store:
 
     @property
     def fault(self) -> str:
-        """Why its last query failed: the index's fault in a sentence; empty if it did not."""
+        """Why its last query failed, in a sentence; empty if it did not."""
+        if self.header["num_nearest"][0] == FEATURELESS:
+            return "the function of a memory's features failed, or a feature is not a finite number"
         if self.header["num_nearest"][0] != ASTRAY:
             return ""
         return (
@@ -415,7 +413,7 @@ class Store:
             w_i ∝ N_i·exp(cos_i/τ),  V̂_M = Σ w_i·V̂_i;   k_j ∝ exp(cos_j/τ),  N_M = Σ k_j·N_j
 
         Args:
-          features: (D,), of any length but 0; normalised here.
+          features: (D,), of any length, normalised here. Zeros are equally similar to all entries.
           num_neighbours: M, 1 to 2³⁰. temperature: τ > 0, of cosines.
 
         Raises:
@@ -424,7 +422,7 @@ class Store:
         Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", 2018, eq. 8.
         """
         self._check_query(num_neighbours, temperature)
-        status = query(self.header[0], self._rows_of(features, 1)[0], num_neighbours, float(temperature))
+        status = query(self.header[0], self._rows_of(features, 1, zeros=True)[0], num_neighbours, float(temperature))
         if status < 0:
             raise OperatorError(self.fault)
         if not status:
@@ -445,7 +443,7 @@ class Store:
         """`query` for (B, D): rows (B, M), nearest first (-1: none), V̂_M (B,), N_M (B,), both 0 without an answer."""
         self._check_query(num_neighbours, temperature)
         count = len(features)
-        queries = self._rows_of(features, count)
+        queries = self._rows_of(features, count, zeros=True)
         rows = np.full((count, min(num_neighbours, self.capacity)), -1, np.int32)
         values, counts = np.zeros(count), np.zeros(count)
         if _query_all(self.header[0], queries, num_neighbours, float(temperature), rows, values, counts) < 0:
@@ -470,15 +468,30 @@ class Store:
         if not 0.0 < temperature < math.inf:
             raise InvalidParameter(f"a memory's temperature must be above 0, not {temperature}")
 
-    def _rows_of(self, features: np.ndarray, count: int) -> np.ndarray:
+    def _rows_of(self, features: np.ndarray, count: int, *, zeros: bool = False) -> np.ndarray:
         rows = np.array(features, np.float32, ndmin=2)
         if rows.shape != (count, self.dimension) or not np.isfinite(rows).all():
             raise InvalidParameter(
                 f"features of shape {np.shape(features)} are not {count} rows of {self.dimension} finite numbers"
             )
-        if not _normalise_all(rows):
+        if not _normalise_all(rows) and not zeros:
             raise InvalidParameter("features that are all 0 have no direction")
         return rows
+
+
+def _plain(neighbours: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """An index's options as a file gives them back: JSON's own types.
+
+    Raises:
+      InvalidParameter: JSON has no type for one.
+    """
+    try:
+        plain = json.loads(json.dumps(options, default=lambda number: number.item()))
+    except (AttributeError, TypeError, ValueError):
+        raise InvalidParameter(
+            f"options of the neighbour search {neighbours} are numbers, texts and lists of them, not {options}"
+        ) from None
+    return cast(dict[str, Any], plain)
 
 
 def _key(key: int) -> np.uint64:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from engram.errors import InvalidParameter
 from engram.intervals import wilson
 from engram.registry import Registry
 
@@ -132,11 +134,21 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
 
     Args:
       name: the rule's. value, visits, proven: (A,) each; values for the player to move.
+
+    Raises:
+      InvalidParameter: a user's rule gave no index of a move.
     """
     if not proven.any():
-        return DECISIONS[name](value, visits)
+        return _decided(name, value, visits)
     best = value[proven].max()
     allowed = proven & (value >= best) if best >= 1.0 else ~proven | ((value >= best) & (value > -1.0))
     allowed |= not allowed.any()
     candidates = np.flatnonzero(allowed)
-    return int(candidates[DECISIONS[name](value[candidates], visits[candidates])])
+    return int(candidates[_decided(name, value[candidates], visits[candidates])])
+
+
+def _decided(name: str, value: np.ndarray, visits: np.ndarray) -> int:
+    index: Any = DECISIONS[name](value, visits)
+    if not isinstance(index, (int, np.integer)) or not 0 <= index < len(value):
+        raise InvalidParameter(f"the decision {name} gave {index!r}, not the index of one of {len(value)} moves")
+    return int(index)

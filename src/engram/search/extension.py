@@ -130,6 +130,27 @@ class Extension:
         return (*advice, *(column for operator in self.operators.values() for column in operator.columns))
 
 
+def forked(part: Extension) -> Extension:
+    """An extension's `fork`, for another tree.
+
+    Raises:
+      InvalidParameter: it is no other extension with the same operators and a store of its own.
+    """
+    assert part.fork is not None
+    other: Any = part.fork()
+    if not isinstance(other, Extension) or _shape(other) != _shape(part):
+        raise InvalidParameter(f"{part.name}: fork must return the same extension, with the same operators")
+    if other is part or (other.store is part.store and other.store is not None):
+        raise InvalidParameter(f"{part.name}: fork must return an extension with a store of its own; None shares it")
+    return other
+
+
+def _shape(part: Extension) -> tuple[Any, ...]:
+    """All that compiled code of one tree's extension shares with that of another tree's."""
+    definitions = {kind: [each.definition for each in rule.parts] for kind, rule in part.operators.items()}
+    return definitions, part.advice is None, tuple(part.functions)
+
+
 Maker = Extension | Callable[[Game], Extension]
 """An extension, or a function that makes it for a game."""
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidParameter, InvalidState
+from engram.errors import InvalidParameter
+from engram.native.addressed import Addressed
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.search.columns import MAX_COLUMNS, Advice, Column, advice_dtype, own_dtype
@@ -258,7 +259,7 @@ def write_lines(tree, lines):
                 break
 
 
-class Tree:
+class Tree(Addressed):
     """The arrays of one tree, which grow as needed up to a bound.
 
     Args:
@@ -277,11 +278,10 @@ class Tree:
     Raises:
       InvalidParameter: too small a bound, or more than 16 columns.
 
-    It cannot be copied or pickled, because compiled code has its addresses.
+    It cannot be copied or pickled.
     """
 
-    def __reduce__(self) -> NoReturn:
-        raise InvalidState("a tree cannot be copied or pickled: save it and load it")
+    title, instead = "a tree", "save it and load it"
 
     def __init__(
         self, num_actions: int, max_nodes: int, columns: Sequence[Column] = (), advice: Sequence[Advice] = (), *,
@@ -358,8 +358,8 @@ class Tree:
         """All arrays by name, one entry a node each: `nodes`, then the columns; `name.2` is the second of one name."""
         arrays = {"nodes": self.nodes}
         for column, rows in zip(self.columns, self._rows, strict=True):
-            number = sum(name.rpartition(".")[0] == column.name or name == column.name for name in arrays)
-            arrays[f"{column.name}.{number + 1}" if number else column.name] = rows
+            names = (column.name, *(f"{column.name}.{number}" for number in range(2, MAX_COLUMNS + 2)))
+            arrays[next(name for name in names if name not in arrays)] = rows
         return arrays
 
     def grow(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorE
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.native import clock
+from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
 from engram.rng import derive_seed, rng_dtype, seed_all
 from engram.search import kernel
 from engram.search.batches import Answers, Batches, grow
 from engram.search.decision import RootMoves
 from engram.search.evaluation import CompiledEvaluator, Evaluator, KernelEvaluator
-from engram.search.extension import assemble, backup_of
+from engram.search.extension import assemble, backup_of, forked
 from engram.search.functions import Functions, hooks_of
 from engram.search.operators import HOOKS
 from engram.search.preset import Preset
@@ -56,7 +57,7 @@ def check_root(game: Game, state: State) -> None:
         )
 
 
-class Workspace:
+class Workspace(Addressed):
     """Room for `num_trees` searches of one game with one preset.
 
     Args:
@@ -70,11 +71,10 @@ class Workspace:
       in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
       num_asked: the number of the next such leaf.
 
-    It cannot be copied or pickled, because compiled code has its addresses.
+    It cannot be copied or pickled.
     """
 
-    def __reduce__(self) -> NoReturn:
-        raise InvalidState("a search cannot be copied or pickled: save its tree and load it, or make another Search")
+    title, instead = "a search", "save its tree and load it, or make another Search"
 
     def __init__(
         self, game: Game, preset: Preset, num_trees: int = 1, *, max_nodes: int | None = None,
@@ -103,7 +103,7 @@ class Workspace:
         first = self.assembly.extensions
         self.extensions = [first]
         for _ in range(num_trees - 1):
-            self.extensions.append(tuple(part if part.fork is None else part.fork() for part in first))
+            self.extensions.append(tuple(part if part.fork is None else forked(part) for part in first))
         self.threads = preset.threads
         self._shared = shared = self.threads > 1 and preset.parallel == "tree"
         # Slots of one tree: leaves that wait for an evaluator, or threads.

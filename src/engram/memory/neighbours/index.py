@@ -20,6 +20,7 @@ import numpy as np
 from numba import int64
 
 from engram.errors import InvalidSpecification, check_options
+from engram.native.addressed import Addressed
 from engram.native.jit import Callback
 from engram.registry import Registry, types_of
 
@@ -34,13 +35,14 @@ INDICES: Registry[Callable[..., NeighbourIndex]] = Registry("neighbour search")
 """The values of `neighbours=` in stores and memory presets."""
 
 
-class NeighbourIndex:
+class NeighbourIndex(Addressed):
     """An index over up to `capacity` rows of `dimension` float32.
 
     A store creates it by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its `__init__`.
     The functions get the record in `header`: subclasses set its numbers, and `hold` sets the addresses of arrays.
     """
 
+    title, instead = "a neighbour index", "its store makes another"
     name: str
     functions: dict[str, Callback]
 

@@ -12,6 +12,7 @@ from numba import carray
 
 from engram.errors import InvalidParameter
 from engram.memory.arithmetic import check_room
+from engram.native.addressed import Addressed
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.rng import mix
@@ -108,7 +109,7 @@ def _put_all(table, keys, values, visits):
         entry.visit_count = visits[k]
 
 
-class Table:
+class Table(Addressed):
     """A bounded table of values by position key.
 
     Args:
@@ -120,6 +121,8 @@ class Table:
     Raises:
       InvalidParameter: capacity out of range. TooLarge: the machine's memory is too small.
     """
+
+    title, instead = "a table of values", "save it and load it"
 
     def __init__(self, capacity: int = DEFAULT_CAPACITY):
         if not 1 <= capacity <= MAX_CAPACITY:

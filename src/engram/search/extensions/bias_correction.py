@@ -48,15 +48,26 @@ def _rebase(rows: np.ndarray, moved: bool) -> None:
             rows[total] = np.where(homes > 0, remaining[homes], 0.0)
         return
     homes[0] = 0  # the root is in no bucket
+    _add_parts(rows, FREED)
+
+
+def _add_parts(rows: np.ndarray, factor: float) -> None:
+    """Makes the first node of each bucket its home, and adds the nodes' parts to the sums there."""
+    homes = rows["home"]
     members = np.flatnonzero(homes)
     _, first, bucket = np.unique(rows["key"][members], return_index=True, return_inverse=True)
     homes[members] = members[first][bucket]
     for total, part in _SUMS:
-        rows[total] += FREED * np.bincount(homes[members], rows[part][members], len(rows))
+        rows[total] += factor * np.bincount(homes[members], rows[part][members], len(rows))
 
 
 def _rebuild(tree: Tree, moved: bool) -> None:
-    relist(tree.rows(ERRORS), tree.rows(_TABLE), tree.num_nodes)
+    rows = tree.rows(ERRORS)[: tree.num_nodes]
+    homes = rows["home"]
+    if moved and not np.array_equal(homes[homes], homes):  # a leaf was left, and its siblings have changed places
+        rows["total"] = rows["count"] = 0.0
+        _add_parts(rows, 1.0)
+    relist(rows, tree.rows(_TABLE), tree.num_nodes)
 
 
 ERRORS = Column(

@@ -40,6 +40,8 @@ def implicit_minimax(tree, node, rng, parameters):
     Args:
       weight: α in [0, 1]; 0 is `ucb1`, node by node. exploration: c ≥ 0, for values in [-1, 1].
 
+    A leaf that `forget` takes away counts in its parents' v until a simulation passes them again.
+
     Cost: as `ucb1`; after each simulation a pass over the visited children of its path, and a heuristic a new node.
     Source: Lanctot, Winands, Pepels and Sturtevant, "Monte Carlo tree search with heuristic evaluations using implicit
     minimax backups", CIG 2014. Deviations: v is the outcome at ends of games; the heuristic is that of line games or
