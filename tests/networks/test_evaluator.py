@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import shutil
 import threading
 import tracemalloc
 
@@ -422,3 +424,19 @@ def test_threads_share_fixed_batches():
     for thread in threads:
         thread.join()
     assert answers == {1: [1.0, 1.0], 2: [2.0, 2.0]}
+
+
+def test_a_name_means_the_network_that_its_file_holds_now(tmp_path, monkeypatch):
+    game, values = engram.game("tic_tac_toe"), {}
+    for name in ("first", "second"):
+        torch.manual_seed(len(values))
+        (tmp_path / name).mkdir()
+        module = NetworkModule(architecture("residual(blocks=1,filters=4)", game))
+        save_network(tmp_path / name / "net", module.network)
+        os.utime(tmp_path / name / "net", (1_700_000_000, 1_700_000_000))  # as a copy that keeps times
+        monkeypatch.chdir(tmp_path / name)
+        shutil.copy2("net", tmp_path / "copy")
+        each = [NamedNetwork(path)(game, 1).evaluate([game.initial_state()]).value[0] for path in ("net", "../copy")]
+        assert each[0] == each[1]
+        values[name] = each[0]
+    assert values["first"] != values["second"]

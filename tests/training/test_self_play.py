@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from engram import storage
-from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
+from engram.errors import InvalidFile, InvalidGame, InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.search.evaluation import Evaluation
 
@@ -217,6 +218,33 @@ def test_a_training_killed_in_its_last_write_has_its_network(tmp_path, monkeypat
     curves.report(tmp_path, "a training", "ends", [])  # without a log
     whole = load_network(tmp_path / NETWORK).weights
     assert all(np.array_equal(weights[name], whole[name]) for name in whole)
+
+
+def test_a_new_network_is_new_whatever_files_lie_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train_self_play(plan(network="residual(blocks=1,filters=4)", steps=2), "residual")
+    train_self_play(plan(network="residual", steps=1), "second")
+    assert load_network(tmp_path / "second" / NETWORK).configuration.network.startswith("residual(blocks=4")
+
+
+def test_a_training_goes_on_without_the_file_that_it_began_with(tmp_path):
+    train_self_play(plan(steps=2), tmp_path / "first")
+    start = tmp_path / "start"
+    shutil.copy(tmp_path / "first" / NETWORK, start)
+    whole = train_self_play(plan(network=str(start)), tmp_path / "whole")
+    train_self_play(plan(network=str(start)), tmp_path / "parts", stop_at=10)
+    start.unlink()
+    assert train_self_play(plan(network=str(start)), tmp_path / "parts").losses == whole.losses
+    with pytest.raises(InvalidFile, match="there is no network"):
+        train_self_play(plan(network=str(start)), tmp_path / "third")
+
+
+def test_planes_that_half_precision_rounds_are_refused():
+    under_way = games(full_share=1.0)
+    encode = under_way._encode
+    under_way._encode = lambda states: 3000.0 + encode(states)
+    with pytest.raises(InvalidGame, match="encode gives 3000"):
+        under_way.play_round()
 
 
 def _killed(*_):

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from typer.testing import CliRunner
 
 import engram
@@ -247,6 +248,25 @@ def test_a_training_killed_goes_on_as_if_nothing_had_happened(tmp_path):
     assert found["killed"] == found["whole"]
     for name in ("killed", "killed.seed0", "killed.seed1"):
         assert content(tmp_path / f"{name}.table") == content(tmp_path / f"{name.replace('killed', 'whole')}.table")
+
+
+def test_a_file_that_the_training_did_not_write_is_not_replaced(tmp_path):
+    notes, table = tmp_path / "notes.txt", tmp_path / "t.table"
+    notes.write_text("my notes")
+    with pytest.raises(InvalidFile):
+        train(SMALL, notes, episodes=2)
+    assert notes.read_text() == "my notes"
+    train(SMALL, table, episodes=6)
+    before = table.read_bytes()
+    seed_file(table, 0).unlink()  # people copy the merged table alone
+    with pytest.raises(InvalidFile, match="seeds' files are gone"):
+        train(SMALL, table, episodes=8)
+    assert table.read_bytes() == before
+
+
+def test_two_trainings_do_not_write_one_table(tmp_path):
+    with FileLock(tmp_path / ".t.table.lock"), pytest.raises(InvalidFile, match="another training writes"):
+        train(SMALL, tmp_path / "t.table", episodes=2)
 
 
 def test_points_are_recorded_once(tmp_path):

@@ -321,7 +321,7 @@ def test_the_command_trains_and_fails_in_one_sentence(data, tmp_path):
     assert json.loads(done.stdout, parse_constant=pytest.fail)["validation"]["value_sign"] is None
     for wrong, said in (
         (["--network", "residual(blocks=2,filters=4)"], "another"),
-        (["--network", "residul"], "did you mean"),
+        (["--network", "residul", "--output", str(tmp_path / "other")], "did you mean"),
         (["--learning-rate", "0"], "--learning-rate': it must be a number above 0"),
         (["--data", str(tmp_path / "none.tsv"), "--output", str(tmp_path / "other")], "there is no file"),
     ):
@@ -340,7 +340,7 @@ def test_a_damaged_log_costs_its_damaged_lines_alone(tmp_path):
     assert "damaged lines of log.jsonl, left out: 4" in page and "0.03333" in page
 
 
-@pytest.mark.parametrize(("package", "name"), [("tensorboard", "TensorBoard"), ("filelock", "filelock")])
+@pytest.mark.parametrize(("package", "name"), [("torch", "PyTorch"), ("tensorboard", "TensorBoard")])
 def test_a_training_names_the_package_that_it_lacks_before_it_begins(package, name, monkeypatch):
     monkeypatch.setattr(training, "find_spec", lambda wanted: None if wanted == package else find_spec(wanted))
     with pytest.raises(MissingPackage, match=rf"training needs {name}: pip install 'engram\[learn\]'"):

@@ -38,19 +38,23 @@ NetworkFile = Annotated[str, FilesOf(_files)]
 """The type of an option that names a shipped network or a file."""
 
 
-def find(name: str) -> Path:
-    """The file of a network: a shipped one, a path, or the folder of a training. Raises InvalidFile: there is none."""
+def find(name: str, others: Iterable[str] = ()) -> Path:
+    """The file of a network: a shipped one, a path, or the folder of a training. Raises InvalidFile: there is none.
+
+    Args:
+      others: further names that the caller takes, for the sentence.
+    """
     if name in shipped():
         return WEIGHTS / f"{name}.safetensors"
     path = Path(name).expanduser()
     path = path / "network.safetensors" if path.is_dir() else path
     if not path.is_file():
-        raise InvalidFile(f"there is no network {name!r}{choices(name, shipped(), 'shipped are')}; or give a file")
+        raise InvalidFile(f"there is no network {name!r}{choices(name, [*shipped(), *others], 'there are')}; or give a file")
     return path
 
 
 @lru_cache(maxsize=8)
-def _load(path: Path, changed_ns: int) -> Network:
+def _load(path: Path, *state: int) -> Network:
     return load_network(path)
 
 
@@ -83,8 +87,10 @@ class NamedNetwork:
     @property
     def network(self) -> Network:
         """The network, read once for each state of its file."""
-        path = find(self.name)
-        return _load(path, path.stat().st_mtime_ns)
+        path = find(self.name).resolve()
+        state = path.stat()
+        # A copy may have the time and the size of the file that it replaces.
+        return _load(path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
     @property
     def identity(self) -> str:

@@ -8,11 +8,11 @@ from engram.errors import MissingPackage
 
 
 def require_torch() -> None:
-    """Checks that PyTorch is installed, and the packages that log and guard a training.
+    """Checks that PyTorch is installed, and the package that logs a training.
 
     Raises:
       MissingPackage: a package is missing; the error names the extra that installs it.
     """
-    for package, name in {"torch": "PyTorch", "tensorboard": "TensorBoard", "filelock": "filelock"}.items():
+    for package, name in {"torch": "PyTorch", "tensorboard": "TensorBoard"}.items():
         if find_spec(package) is None:
             raise MissingPackage(f"training needs {name}: pip install 'engram[learn]'")

@@ -13,7 +13,7 @@ import torch
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks.architectures import ARCHITECTURES, FEATURES, architecture, check_fit
+from engram.networks.architectures import FEATURES, architecture, check_fit
 from engram.networks.by_name import find
 from engram.networks.encoding import Encoder
 from engram.networks.network import load_network
@@ -21,7 +21,7 @@ from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
 from engram.training.feature_learner import FeatureLearner, FeatureValidation
 from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
-from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, with_nan
+from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, names_architecture, with_nan
 
 POSITIONS = "positions.safetensors"
 
@@ -147,7 +147,7 @@ class _FeatureRun(TrainingRun):
 
 def _network(text: str, game: Game) -> tuple[NetworkModule, bool]:
     """A network with a features head, and whether to train only that head."""
-    if text.split("(", maxsplit=1)[0].strip() in ARCHITECTURES:
+    if names_architecture(text):
         if parse(text).name != FEATURES:
             raise InvalidParameter(f"a new network for features is features(…), not {text}; or name a trained network")
         return NetworkModule(architecture(text, game)), False

@@ -22,9 +22,8 @@ from filelock import FileLock, Timeout
 from engram import storage
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game
-from engram.networks.architectures import architecture, check_fit
-from engram.networks.by_name import find, shipped
+from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
+from engram.networks.by_name import find
 from engram.networks.network import load_network, save_network
 from engram.networks.torch_backend import NetworkModule
 from engram.training.curves import LOG, figures, step_of
@@ -163,6 +162,22 @@ class TrainingRun(ABC):
         except Timeout:
             raise InvalidFile(f"another training works in {self.folder}: wait for it, or name another folder") from None
 
+    def starting_network(self, text: str) -> NetworkModule:
+        """A network to train: a new one by `architecture`, or a trained one by name or file.
+
+        A training that goes on has its own network, since the file that it began with may be gone.
+
+        Raises:
+          InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is of another game.
+        """
+        if names_architecture(text):
+            return NetworkModule(architecture(text, self.game))
+        own = self.folder / NETWORK
+        goes_on = own.exists() and any(self.folder.glob("checkpoint[-.]*"))
+        network = load_network(own if goes_on else find(text, ARCHITECTURES))
+        check_fit(network.configuration, self.game, text)
+        return NetworkModule.of(network)
+
     @abstractmethod
     def advance(self, last: int) -> None:
         """Learns from one or more batches, but never beyond step `last`."""
@@ -292,17 +307,9 @@ class TrainingRun(ABC):
             self._results.add_point(name, plan, point)
 
 
-def starting_network(text: str, game: Game) -> NetworkModule:
-    """A network to train: a new one by `architecture`, or a trained one by name or file.
-
-    Raises:
-      InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is of another game.
-    """
-    if text not in shipped() and not Path(text).expanduser().exists():
-        return NetworkModule(architecture(text, game))
-    network = load_network(find(text))
-    check_fit(network.configuration, game, text)
-    return NetworkModule.of(network)
+def names_architecture(text: str) -> bool:
+    """Whether a text is of a new network, such as `residual(blocks=2)`; a file of that name is given by its path."""
+    return text.split("(", maxsplit=1)[0].strip() in ARCHITECTURES
 
 
 def _changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:

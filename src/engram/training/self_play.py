@@ -16,7 +16,7 @@ import numpy as np
 from engram import storage
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidGame, InvalidParameter, InvalidSpecification
 from engram.games.game import Game
 from engram.networks.encoding import Encoder
 from engram.presets.catalogue import preset as preset_of
@@ -26,6 +26,8 @@ from engram.search.preset import Preset
 from engram.training.replay import Examples
 
 RECENT = 400
+MOST_PLANE = 2048
+"""The largest number in a plane: half precision, in which positions wait, rounds whole numbers above it."""
 NO_STEP = np.iinfo(np.int64).max
 
 
@@ -218,6 +220,11 @@ class SelfPlay:
     def _note(self, results: list[RootStatistics]) -> None:
         """Keeps the results of full searches for the current positions."""
         planes = self._encode(self._states)  # not turned: `Replay.draw` applies symmetries
+        if not (np.abs(planes) <= MOST_PLANE).all():
+            raise InvalidGame(
+                f"{self.game.name}: encode gives {np.abs(planes).max():g}, and self-play keeps planes in half "
+                f"precision: scale them to at most {MOST_PLANE:,}"
+            )
         for number, statistics in enumerate(results):
             policy = np.zeros(self.game.num_actions, np.float32)
             # Visits relative to the largest, whose powers cannot overflow.

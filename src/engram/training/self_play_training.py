@@ -35,7 +35,7 @@ from engram.networks.network import Network, load_network, save_network
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Examples, Replay
-from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, starting_network
+from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun
 from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
 _GATE = Sprt(elo0=-20.0, elo1=20.0)
@@ -149,7 +149,7 @@ class _SelfPlayRun(TrainingRun):
 
     def __init__(self, plan: SelfPlayPlan, folder: str | Path):
         super().__init__(plan, folder, plan.game)
-        self.learner = Learner(starting_network(plan.network, self.game), plan.steps, **plan.rates)
+        self.learner = Learner(self.starting_network(plan.network), plan.steps, **plan.rates)
         shape = self.learner.net.configuration
         self._playing = self._snapshot()
         self._replay = Replay(self.game, (shape.planes, shape.height, shape.width), plan.window)

@@ -27,7 +27,6 @@ from engram.training.run import (
     HeldOutPlan,
     TrainingProgress,
     TrainingRun,
-    starting_network,
     with_nan,
 )
 from engram.training.validation import Validation
@@ -72,7 +71,7 @@ class SupervisedProgress(TrainingProgress):
 
 
 class SupervisedRun(TrainingRun):
-    """A training on fixed positions; raises as `TrainingRun` and `starting_network`.
+    """A training on fixed positions; raises as `TrainingRun` and its `starting_network`.
 
     A thread draws the next batches while the network learns. With a GPU, which would wait for it, there is a thread for
     each core, up to `MOST_THREADS`.
@@ -80,7 +79,7 @@ class SupervisedRun(TrainingRun):
 
     def __init__(self, plan: SupervisedPlan, folder: str | Path):
         super().__init__(plan, folder, plan.game)
-        self.learner = Learner(starting_network(plan.network, self.game), plan.steps, **plan.rates)
+        self.learner = Learner(self.starting_network(plan.network), plan.steps, **plan.rates)
         about = self.restore()
         with storage.reading(self.folder / CHECKPOINT):
             self.losses = [Losses(**{key: float(n) for key, n in entry.items()}) for entry in about.get("losses", ())]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from filelock import FileLock, Timeout
+
+from engram import storage
 from engram.arena.configuration import files_named
 from engram.arena.match import match
 from engram.arena.results import MEMORY
-from engram.errors import InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter
 from engram.fleet import Link, fleet, on_cluster
 from engram.memory.values import table_files
 from engram.rng import derive_seed
@@ -73,17 +78,21 @@ def train(
     """
     if episodes < 0 or workers < 1 or not seeds:
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
+    output = Path(output)
     for path in (seed_file(output, seed) for seed in seeds):
         number = table_files.about(path).get("episodes", 0) if path.exists() else 0
         if number > episodes:
             raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
+    if output.exists() and table_files.about(output).get("episodes", 0):
+        if not any(output.parent.glob(f"{glob.escape(output.stem)}.seed*{glob.escape(output.suffix)}")):
+            raise InvalidFile(f"{output} is a table whose seeds' files are gone, so it cannot go on: name another file")
     plan = plan or EvaluationPlan()
     tell = progress or (lambda now: None)
     if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents and not on_cluster():
         raise InvalidParameter("workers need a database that outlives them: give a file, or one worker")
-    with TrainingResults(database) as results:
+    with _held(output), TrainingResults(database) as results:
         if on_cluster():
-            _train_afar(configuration, Path(output), episodes, seeds, plan, results, tell, workers)
+            _train_afar(configuration, output, episodes, seeds, plan, results, tell, workers)
         elif workers == 1 or len(seeds) == 1:
             for seed in seeds:
                 train_seed(configuration, output, episodes, seed, plan, results, tell)
@@ -98,6 +107,17 @@ def train(
         opponents = {opponent.name for opponent in plan.opponents} | {MEASURED}
         return [point for point in results.points(plan.key(configuration))
                 if point.seed in seeds and point.episode <= episodes and point.opponent in opponents]  # fmt: skip
+
+
+@contextmanager
+def _held(output: Path) -> Iterator[None]:
+    """Keeps other processes from training into the same files."""
+    storage.make_folder(output.parent)
+    try:
+        with FileLock(output.with_name(f".{output.name}.lock"), timeout=0):
+            yield
+    except Timeout:
+        raise InvalidFile(f"another training writes {output}: wait for it, or name another output") from None
 
 
 def train_seed(
