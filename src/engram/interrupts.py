@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -15,14 +16,27 @@ _open: list[socket.socket] = []  # whose descriptor signals are written to
 
 
 @contextmanager
-def interrupt_event() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets in the block instead of raising; outside the main thread it is never set."""
+def interrupt_event(patience_s: float = 1.0) -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets in the block instead of raising; outside the main thread it is never set.
+
+    A further Ctrl-C raises KeyboardInterrupt where the first has had no effect for so many seconds: a Python game or
+    evaluator may never return.
+    """
     event = threading.Event()
+    heard_at = math.inf
+
+    def hear(*_: object) -> None:
+        nonlocal heard_at
+        if time.monotonic() > heard_at + patience_s:
+            raise KeyboardInterrupt
+        heard_at = min(heard_at, time.monotonic())
+        event.set()
+
     before = signal.getsignal(signal.SIGINT)
     if before in (None, signal.SIG_IGN) or threading.current_thread() is not threading.main_thread():
         yield event  # Ctrl-C interrupts the main thread alone
         return
-    signal.signal(signal.SIGINT, lambda *_: event.set())
+    signal.signal(signal.SIGINT, hear)
     try:
         yield event
     finally:
@@ -34,7 +48,7 @@ def interrupts_later() -> Iterator[threading.Event]:
     """Delays Ctrl-C until the end of the block, for short work that must not stop halfway; yields its event."""
     event = threading.Event()
     try:
-        with interrupt_event() as event:
+        with interrupt_event(math.inf) as event:
             yield event
     finally:
         if event.is_set():

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +240,46 @@ class Forgetful(Puzzle):
         return None
 
 
+class Falling(Puzzle):
+    """It falls off its end when the game is over."""
+
+    def legal_actions(self):
+        if len(self.moves) < 3:
+            return [0, 1]
+
+
+class FallingWithNature(Falling, DrawnByName):
+    def chance(self):
+        return [0.5, 0.5]
+
+
+class Keyed(Puzzle):
+    def legal_actions(self):
+        return {0: 1, 1: 0} if len(self.moves) < 3 else {}
+
+
+class Textless(Puzzle):
+    def __str__(self):  # noqa: PLE0307 - the mistake
+        print(self.moves)
+
+
+class Huge(Puzzle):
+    def outcome(self):
+        return 10**400
+
+
+class HugeChance(Drawn):
+    def chance(self):
+        return [10**400, 1]
+
+
+class Endless(Puzzle):
+    """The fault is three moves away from where it shows."""
+
+    def outcome(self):
+        return float("nan")
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
@@ -259,6 +303,13 @@ class Forgetful(Puzzle):
         (Hashless, {}, "hash gave None, not a whole number"),
         (Priceless, {}, "reward gave None, not a finite number; before any move it is 0"),
         (Forgetful, {}, "outcome gave None, not a finite number"),
+        (Falling, {}, "legal_actions must return a list, not a NoneType"),
+        (FallingWithNature, {}, "legal_actions must return a list, not a NoneType"),
+        (Keyed, {}, "legal_actions must return a list, not a dict"),
+        (Textless, {}, "__str__ of Textless must return a text, not None"),
+        (Huge, {}, "outcome gave 1000000"),
+        (HugeChance, {}, "chance must return a list of weights"),
+        (Endless, {}, r"outcome gave nan, not a finite number \(after no moves, in a random game from there\)"),
         (Masked, {}, "must return actions, not a mask of True and False"),
         (Purse, {"bounds": (0.0, 9.0)}, "a copy shares something with its original"),
     ],
@@ -269,11 +320,86 @@ def test_mistakes_are_named_with_their_remedy(kind, options, words):
         engram.check_game(engram.PythonGame(kind.__name__, kind, **options))
 
 
-@pytest.mark.parametrize("kind", [Nature, Colours, Halves, Unordered, Itself, Uncopied, DrawnByName, Weightless])
+@pytest.mark.parametrize(
+    "kind", [Nature, Colours, Halves, Unordered, Itself, Uncopied, DrawnByName, Weightless, Falling, FallingWithNature]
+)
 def test_a_search_refuses_mistakes_too(kind):
     game = engram.PythonGame(kind.__name__, kind, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
     with pytest.raises(InvalidGame):
         engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=50))
+
+
+def test_a_search_too_says_that_play_returned_another_state():
+    game = engram.PythonGame("returning", Returning, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
+    with pytest.raises(InvalidGame, match="play must change the state in place"):
+        engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=50))
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e60])
+def test_weights_of_nature_have_any_scale(scale):
+    class Scaled(Drawn):
+        def chance(self):
+            return [scale, 3.0 * scale]
+
+    game = engram.PythonGame("scaled", Scaled, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
+    engram.check_game(game)
+    engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=50))
+
+
+EXITING = """
+import sys
+import engram
+
+class Exits(Puzzle):
+    def legal_actions(self):
+        return [0, 1] if len(self.moves) < 2 else sys.exit(3)
+
+def exits():
+    return engram.PythonGame("exits", Exits, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
+"""
+
+
+def test_a_game_that_ends_python_is_named(folder):
+    (folder / "exiting.py").write_text(inspect.getsource(Puzzle) + EXITING)
+    for command in (("check", "exiting.py:exits"), ("move", "-g", "exiting.py:exits", "-n", "20")):
+        ended = run(*command)
+        assert ended.exit_code == 2 and "legal_actions raised SystemExit: 3" in ended.stderr, ended.output
+
+
+HANGING = """
+import signal
+import engram
+
+class Hangs(Puzzle):
+    def play(self, action):
+        while True:
+            pass
+
+game = engram.PythonGame("hangs", Hangs, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+search = engram.Search(game, "uct")
+print("ready", flush=True)
+try:
+    search.run(game.initial_state(), engram.Limit(simulations=50))
+except KeyboardInterrupt:
+    print("ended", flush=True)
+"""
+
+
+def test_a_second_ctrl_c_ends_a_python_game_that_never_returns(folder):
+    (folder / "hanging.py").write_text(inspect.getsource(Puzzle) + HANGING)
+    program = subprocess.Popen(
+        [sys.executable, "hanging.py"], cwd=folder, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    with program:
+        assert program.stdout.readline() == "ready\n"
+        for _ in range(100):
+            time.sleep(1.2)
+            if program.poll() is not None:
+                break
+            program.send_signal(signal.SIGINT)
+        assert program.stdout.read() == "ended\n"
 
 
 def test_a_state_without_text_shows_its_attributes():

@@ -63,14 +63,14 @@ def _exit_code(run: Callable[[], Any]) -> int:
         code, sentence = (141, "") if broken else (1, f"{place}{error.strerror}" if error.strerror else str(error))
         with suppress(OSError):  # Python would flush its buffer at exit, and fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if hasattr(error, "format_message"):  # Click's own errors, of the command's words
             code, sentence = error.exit_code, error.format_message()  # type: ignore[attr-defined]
         else:
             from engram.user_files import failure
 
             code, sentence = 2, failure(error, users_only=True)
-            if not sentence:
+            if not sentence:  # our own fault; code of the user that calls sys.exit has a sentence
                 raise
     if sentence:
         say(sentence if sentence.startswith("Usage:") else f"engram: {sentence}")

@@ -23,6 +23,8 @@ from engram.rng import derive_seed, new_rng
 
 GUARD_S = 10.0
 """Seconds of games in the child process: a slow game meets fewer there than outside."""
+EVERY_ROLLOUT = 50
+"""Rollouts start at every position of the first so many, at every second one of as many more, and so on."""
 LAST_MOVES = 10
 """Moves before a fault that an error names."""
 MAX_CONFLICT_SHARE = 0.4
@@ -144,6 +146,7 @@ class _Play:
         self._actions = buffers(self._game.num_actions, np.int32, spare=SLACK)
         self._actions[:] = _UNWRITTEN
         self._history: list[int] = []
+        self._rolls_out = False
         self._steps: list[tuple[float, float]] = []
         """For each move the factor of the return that follows it, and its reward."""
         self._bounds = low, high = self._game.bounds or (-math.inf, math.inf)
@@ -158,6 +161,7 @@ class _Play:
             line = " ".join(names[-LAST_MOVES:]) or "no moves"
             if len(names) > LAST_MOVES:
                 line = f"{len(names)} moves, the last {LAST_MOVES}: {line}"
+            line += ", in a random game from there" if self._rolls_out else ""
             raise InvalidGame(f"{error} (after {line})") from error
 
     def _run(self) -> tuple[int, list[float]]:
@@ -176,8 +180,10 @@ class _Play:
             self._copies(legal)
             self._distinct_hashes()
             self._must(len(self._history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
-            for policy in ("rollout", "heavy_rollout"):
-                self._rollouts(policy)
+            # In a long game at fewer and fewer positions: each takes the rest of a game.
+            if len(self._history) % (1 + len(self._history) // EVERY_ROLLOUT) == 0:
+                for policy in ("rollout", "heavy_rollout"):
+                    self._rollouts(policy)
             if game.to_play(self._state) == NATURE:
                 self._chance(legal)
                 self._move(game.drawn(self._state, self._check.random.random()))
@@ -322,12 +328,14 @@ class _Play:
         game, rng = self._game, self._check.rng
         if not game.address(policy):
             return
+        self._rolls_out = True
         self._copy()
         twin = np.array(rng)
         value = _call_float(game.address(policy), (self._copied.ctypes.data, rng.ctypes.data))
         self._must(is_within.py_func(value, *self._bounds), f"{policy} gave {value}, not a value in {self._span}")
         same = game.hash(game.read(self._buffer)) == game.hash(self._state)
         self._must(same, f"a {policy} on a copy changed the original")
+        self._rolls_out = False
         if not game.address(policy + "_moves"):
             return
         self._copy()

@@ -55,7 +55,11 @@ def diagram_of(state: Any) -> str:
     # Arrays in full: positions of equal text are equal for a search.
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         if kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__:
-            return str(state)
+            method = "__repr__" if kind.__str__ is object.__str__ else "__str__"
+            text = getattr(kind, method)(state)
+            if not isinstance(text, str):
+                raise InvalidGame(f"{method} of {kind.__name__} must return a text, not {text!r}")
+            return text
         attributes = object.__getstate__(state)  # of `__dict__`, or of that and of `__slots__`
         parts = attributes if isinstance(attributes, tuple) else (attributes,)
         text = ", ".join(f"{name}={value!r}" for part in parts if part for name, value in part.items())
@@ -155,7 +159,7 @@ class PythonGame(Game):
 
     def _checked_actions(self, state: Any) -> array[int]:
         legal = state.legal_actions()
-        if not hasattr(legal, "__getitem__"):
+        if not hasattr(legal, "__getitem__") or isinstance(legal, Mapping):
             raise InvalidGame(f"{self.name}: legal_actions must return a list, not a {type(legal).__name__}")
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
@@ -178,9 +182,12 @@ class PythonGame(Game):
 
     def _play(self, at: int, action: int) -> int:
         state = self._states[at]
-        if isinstance(state.play(action), self._kind):
-            raise InvalidGame(f"{self.name}: play must change the state in place, not return another one")
+        self._check_in_place(state.play(action))
         return 1 if self._is_over(state) else 0
+
+    def _check_in_place(self, answer: Any) -> None:
+        if isinstance(answer, self._kind):
+            raise InvalidGame(f"{self.name}: play must change the state in place, not return another one")
 
     def _mover(self, at: int) -> int:
         return self.to_play(self._states[at])
@@ -188,8 +195,12 @@ class PythonGame(Game):
     def _write_weights(self, at: int, actions: int, count: int, weights: int) -> int:
         numbers = (ctypes.c_int32 * count).from_address(actions)
         room = (ctypes.c_float * self.num_actions).from_address(weights)
-        for action, weight in zip(numbers, self._weights(self._states[at], list(numbers)), strict=True):
-            room[action] = weight
+        given = self._weights(self._states[at], list(numbers))
+        largest = max(given, default=0.0)
+        # The room has single precision, and weights have any scale.
+        scale = 1.0 if not 0.0 < largest < math.inf or 1e-20 < largest < 1e20 else 1.0 / largest
+        for action, weight in zip(numbers, given, strict=True):
+            room[action] = weight * scale
         return 0
 
     def _outcome(self, at: int) -> float:
@@ -209,7 +220,7 @@ class PythonGame(Game):
         """The result of a state's method as a finite number."""
         try:
             number = math.nan if isinstance(result, str) else float(result)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
             remedy = "; before any move it is 0" if method == "reward" else ""
@@ -248,27 +259,37 @@ class PythonGame(Game):
         draw = random.Random(seed).random
         if self.has("chance") or self.has("reward") or self.discount != 1.0:
             return self._random_return(at, draw)
-        legal, play = state.legal_actions(), state.play
-        for _ in range(self.max_moves + 1):
-            if not len(legal):
-                return self._outcome(at)
-            play(legal[int(draw() * len(legal))])
-            legal = state.legal_actions()
+        answer = None
+        try:
+            legal, play = state.legal_actions(), state.play
+            for _ in range(self.max_moves + 1):
+                if not len(legal):
+                    return self._outcome(at)
+                answer = play(legal[int(draw() * len(legal))])
+                legal = state.legal_actions()
+        except TypeError:
+            self._checked_actions(state)  # what is no list has no length
+            raise
+        self._check_in_place(answer)
         raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
 
     def _random_return(self, at: int, draw: Callable[[], float]) -> float:
         """The return of a random game from a state, in which nature draws; see `games.game`."""
         state = self._states[at]
         total, factor = 0.0, 1.0
+        answer = None
         for _ in range(self.max_moves + 1):
             legal = state.legal_actions()
+            if not hasattr(legal, "__len__"):
+                self._checked_actions(state)
             if not len(legal):
                 return total + factor * self._outcome(at)
             is_natures = self._mover(at) == NATURE
-            state.play(self.drawn(state, draw()) if is_natures else legal[int(draw() * len(legal))])
+            answer = state.play(self.drawn(state, draw()) if is_natures else legal[int(draw() * len(legal))])
             total += factor * self.reward(state)
             if self._is_over(state) or self._mover(at) != NATURE:
                 factor *= self.discount
+        self._check_in_place(answer)
         raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
 
     # ---------------------------------------------------------------------------- for searches
@@ -321,6 +342,8 @@ class PythonGame(Game):
 
     def to_play(self, state: Any) -> int:
         player = self._checked_object(state).to_play()
+        if type(player) is int and 0 <= player < self.players:
+            return player  # each move of a rollout asks, and the checks below take longer than a small game
         if not isinstance(player, SupportsIndex) or player not in self.movers:
             movers = " or ".join("2 (nature)" if mover == NATURE else str(mover) for mover in self.movers)
             remedy = "; the method chance() makes 2 nature" if player == NATURE else ""
@@ -342,7 +365,7 @@ class PythonGame(Game):
         actions, chance = self._checked_actions(state), state.chance()
         try:
             weights = None if isinstance(chance, (Mapping, str)) else [float(weight) for weight in chance]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             weights = None
         if weights is None:
             raise InvalidGame(f"{self.name}: chance must return a list of weights of legal actions, not {chance!r}")
