@@ -166,3 +166,10 @@ def test_a_mean_of_returns_is_not_compared_with_a_score(tmp_path):
         CliRunner().invoke(app, ["results", "1", "2", "3", "-d", str(tmp_path / "r.sqlite"), "--json"]).stdout
     )
     assert not any("score_difference" in row for row in rows)
+
+
+def test_a_game_for_one_that_the_engine_plays_keeps_its_score():
+    played = CliRunner().invoke(app, ["play", "-g", "same_game", "--second", "-n", "5", "--json"], input="")
+    game = json.loads(played.stdout)
+    rules = engram.game("same_game")
+    assert game["outcome"] == rules.line_return([rules.parse_action(name) for name in game["moves"]])

@@ -140,6 +140,8 @@ def test_sgf_goes_in_and_out(client):
     assert opened["position"]["marks"].count("X") == 3 and opened["position"]["to_play"] == 1
     twice = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc];B[gg])")
     assert twice["moves"] == ["C7", "pass", "G3"]
+    bell = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc]C[a bell \x07 and a page \x0c])")
+    assert bell["moves"] == ["C7"]
     refused(client, "sgf/read", sgf="no file")
     refused(client, "sgf/write", game="hex:5", moves=[])
 
@@ -504,6 +506,30 @@ def test_a_match_of_a_file_is_not_run(recorded, tmp_path):
         assert "--allow-files" in refused(client, "runs", game=f"{file}:mine", a="random", b="random")
         assert "--allow-files" in refused(client, "runs", game="go:5", a='gtp("touch x")', b="random")
     assert not ran.exists()
+
+
+def test_a_match_of_the_command_lines_own_game_is_played_and_shown(tmp_path):
+    file, database = tmp_path / "mine.py", str(tmp_path / "d.sqlite")
+    file.write_text("import engram\nmine = engram.game('tic_tac_toe')\n")
+    own = f"{file}:mine"
+    with client_of(database=database, game=own) as client:
+        fields = {"games": 2, "simulations": 10, "workers": 1}
+        sent(client, "runs", game=own, a="uct", b="random", **fields)
+        assert "--allow-files" in refused(client, "runs", game=own, a=f"{file}:other", b="random", **fields)
+        while not (now := client.get("/api/matches").json())["matches"] or not now["matches"][0]["complete"]:
+            assert not any(run["failed"] for run in now["runs"]), now
+        assert sent(client, "matches/1/games", number=0)["game"] == own
+
+
+def test_a_database_in_the_place_of_another_has_its_own_figures(tmp_path):
+    database = tmp_path / "d.sqlite"
+    with client_of(database=str(database)) as client:
+        for players in (("uct", "random"), ("random", "uct")):
+            engram.match("tic_tac_toe", *players, games=10, simulations=20, workers=1, database=str(database))
+            (row,) = client.get("/api/matches").json()["matches"]
+            assert (row["a"]["player"], row["b"]["player"]) == players and (row["score"] > 0.5) == (players[0] == "uct")
+            for file in tmp_path.glob("d.sqlite*"):
+                file.unlink()
 
 
 @pytest.fixture

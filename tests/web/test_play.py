@@ -389,6 +389,25 @@ def test_the_server_is_killed_and_comes_back(visit, browser, tmp_path):
         server.close()
 
 
+def test_a_tree_that_was_lost_with_the_server_grows_again(visit, tmp_path):
+    server = Served(tmp_path)
+    try:
+        page = visit(server.address, strict=False).page
+        page.get_by_role("button", name="Tree", exact=True).click()
+        page.locator(".runner .simulations:visible").fill("30000000")
+        page.get_by_role("button", name="Grow a tree").click()
+        expect(page.locator(".runner .progress:visible")).to_contain_text("thinking")
+        server.kill()
+        expect(page.locator("#news")).to_contain_text("does not answer")
+        server.start()
+        expect(page.locator("#news")).to_contain_text(re.compile("starts again|no longer there"))
+        expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        progress = page.locator(".runner .progress:visible")
+        expect(progress).not_to_have_text(progress.inner_text())  # it counts on
+    finally:
+        server.close()
+
+
 def test_two_pages_on_one_server(visit):
     pages = [visit().page for _ in range(2)]
     for page, column in zip(pages, (1, 7), strict=True):

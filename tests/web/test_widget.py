@@ -9,6 +9,7 @@ import pytest
 
 import engram
 from engram.errors import IllegalAction, InvalidLimit, InvalidParameter, InvalidState, MissingPackage
+from engram.games.game import NATURE
 from tests.web.test_play import expect, serious
 
 live = pytest.importorskip("engram.web.live", reason="the widget needs engram[notebook]")
@@ -200,3 +201,23 @@ def test_a_search_that_nobody_holds_is_freed_after_its_analysis():
     del widget
     gc.collect()
     assert tree() is None
+
+
+@pytest.mark.parametrize("game", ["2048", "pig:goal=10"])
+def test_nature_moves_by_itself(game):
+    widget = engram.widget(engram.Search(game, "uct"), limit=engram.Limit(simulations=20))
+    rules = widget.search.game
+    lengths = []
+    for _ in range(3):
+        assert rules.to_play(widget.state) != NATURE
+        lengths.append(len(widget.opened["actions"]))
+        widget.play(rules.action_name(rules.legal_actions(widget.state)[-1], widget.state))
+        if rules.is_over(widget.state):
+            break
+    while lengths:
+        widget.back()
+        length = lengths.pop()
+        # The first position is nature's draw, too.
+        assert len(widget.opened["actions"]) == length or (not lengths and game == "2048")
+    widget._on_message(None, {"do": "play", "action": float("inf")}, None)
+    assert widget.snapshot["stopped"] == "failed"

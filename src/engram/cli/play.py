@@ -83,7 +83,7 @@ class _Game:
     def _outcome(self) -> float:
         """The return of the whole game for the person."""
         total = self._rules.line_return(self.moves)
-        return -total if self._human else total
+        return -total if self._human and self._rules.players == 2 else total
 
     def _nature_moves(self, state: State) -> None:
         action = self._rules.drawn(state, random.Random(self._derived_seed(f"nature {len(self.moves)}")).random())

@@ -63,8 +63,9 @@ class Server:
     def __init__(self, settings: Settings):
         self.settings = settings
         self.sessions = Sessions(settings.max_searches)
-        self.records = ResultsReader(settings.database, allow_files=settings.allow_files)
-        self.runs = Runs(settings.database, allow_files=settings.allow_files)
+        self._named = settings.game, settings.search
+        self.records = ResultsReader(settings.database, allow_files=settings.allow_files, named=self._named)
+        self.runs = Runs(settings.database, allow_files=settings.allow_files, named=self._named)
 
     def routes(self) -> list[Route]:
         """The routes of `/api/`."""
@@ -183,7 +184,7 @@ class Server:
 
     def read_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The game in the text of an SGF file."""
-        return positions.from_sgf(fields.text("sgf", most=positions.MOST_SGF))
+        return positions.from_sgf(fields.text("sgf", most=positions.MOST_SGF, plain=False))
 
     def write_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
         """A game of Go as the text of an SGF file."""
@@ -194,7 +195,7 @@ class Server:
 
     def _allows(self, text: str) -> bool:
         """Whether a text may name files: without --allow-files only the texts of the command line may."""
-        return self.settings.allow_files or text in (self.settings.game, self.settings.search)
+        return self.settings.allow_files or text in self._named
 
 
 def application(settings: Settings) -> Starlette:

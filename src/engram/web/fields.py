@@ -34,10 +34,10 @@ class Fields:
         """Refuses fields of other names, which would have no effect."""
         check_options("the request", (name[:100] for name in self._data), names)
 
-    def text(self, name: str, default: str | None = None, *, most: int = MOST_TEXT) -> str:
-        """A text of at most `most` characters."""
+    def text(self, name: str, default: str | None = None, *, most: int = MOST_TEXT, plain: bool = True) -> str:
+        """A text of at most `most` characters; `plain`: without control characters."""
         value = self._data.get(name, default)
-        if not isinstance(value, str) or len(value) > most or not _is_plain(value):
+        if not isinstance(value, str) or len(value) > most or (plain and not _is_plain(value)):
             raise InvalidParameter(f"{name} must be a text of at most {most:,} characters")
         return value
 

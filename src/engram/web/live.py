@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -13,7 +14,7 @@ from engram.drivers.limit import Limit
 from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidState
-from engram.games.game import State
+from engram.games.game import NATURE, State
 from engram.pictures.bundle import bundle, file
 from engram.web.positions import PlayedGame, opened
 from engram.web.sessions import SearchSession
@@ -62,7 +63,8 @@ class LiveSearch(anywidget.AnyWidget):
         self.search, game = search, search.game
         self._limit = limit or Limit(seconds=60.0)
         self._first = game.initial_state() if state is None else state
-        self._actions: list[int] = []
+        self._dice = random.Random()
+        self._actions = self._drawn([])
         self._session: SearchSession | None = None
         super().__init__(opened=opened(self._line()), search_text=search.preset.text)
         self.on_msg(self._on_message)
@@ -120,8 +122,11 @@ class LiveSearch(anywidget.AnyWidget):
         self._go([*self._actions, number])
 
     def back(self) -> None:
-        """Takes the last move back; a search under way ends."""
-        self._go(self._actions[:-1])
+        """Takes the last move of a player back, and what nature drew after it; a search under way ends."""
+        actions = self._actions
+        while actions and self._is_natures(actions := actions[:-1]):
+            pass
+        self._go(actions)
 
     def publish(self, message: dict[str, Any], *, last: bool = False) -> None:
         """Shows a snapshot of the search; called on its thread."""
@@ -131,9 +136,23 @@ class LiveSearch(anywidget.AnyWidget):
 
     def _go(self, actions: list[int]) -> None:
         self.stop()
-        self._actions = actions
+        self._actions = self._drawn(actions)
         self.snapshot = None
         self.opened = opened(self._line())
+
+    def _drawn(self, actions: list[int]) -> list[int]:
+        """A line, with nature's moves behind it drawn by their chances."""
+        while self._is_natures(actions):
+            state = self.search.game.play_moves(actions, self._first)
+            actions = [*actions, self.search.game.drawn(state, self._dice.random())]
+        return actions
+
+    def _is_natures(self, actions: list[int]) -> bool:
+        game = self.search.game
+        if not game.has("chance"):
+            return False
+        state = game.play_moves(actions, self._first)
+        return not game.is_over(state) and game.to_play(state) == NATURE
 
     def _line(self) -> PlayedGame:
         game, actions = self.search.game, tuple(self._actions)
@@ -147,5 +166,5 @@ class LiveSearch(anywidget.AnyWidget):
                 self.play(int(message["action"]))
             elif order in ("analyse", "stop", "back"):
                 getattr(self, order)()
-        except (EngramError, KeyError, TypeError, ValueError) as error:
+        except (EngramError, KeyError, OverflowError, TypeError, ValueError) as error:
             self.snapshot = {"error": str(error), "stopped": "failed"}

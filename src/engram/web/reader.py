@@ -7,6 +7,7 @@ import json
 import math
 import threading
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +38,21 @@ class ResultsReader:
       database: a file or a URL; it need not exist yet. allow_files: its records may name the user's files.
     """
 
-    def __init__(self, database: str, *, allow_files: bool):
+    def __init__(self, database: str, *, allow_files: bool, named: Collection[str] = ()):
         self.database = database
-        self._allow_files = allow_files
+        self._allow_files, self._named = allow_files, named
         self._lock = threading.Lock()
-        self._counted: dict[int, tuple[tuple[int, int], MatchResult]] = {}
+        self._counted: dict[int, tuple[tuple[Any, ...], MatchResult]] = {}
 
     def matches(self) -> list[dict[str, Any]]:
         """All matches, newest first; one that another version recorded has an `error` instead of figures."""
         if not self._exists():
             return []
         with self._open() as results, self._lock:
-            return [self._row(results, record) for record in reversed(results.matches())]
+            rows = [self._row(results, record) for record in reversed(results.matches())]
+            ids = {row["id"] for row in rows}
+            self._counted = {number: entry for number, entry in self._counted.items() if number in ids}
+        return rows
 
     def points(self) -> int:
         """The number of points of trainings."""
@@ -98,7 +102,8 @@ class ResultsReader:
             records = results.games(number, first=game, last=game)
         if not records:
             raise DatabaseError(f"match {number} has no game {game}")
-        with configuration.stored(f"match {number} of {shown(self.database)}", allow_files=self._allow_files):
+        allowed = self._allow_files or configuration.game in self._named
+        with configuration.stored(f"match {number} of {shown(self.database)}", allow_files=allowed):
             rules = game_of(configuration.game)
         (record,) = records
         return {"game": configuration.game, "moves": rules.move_names(record.moves), "first": record.first,
@@ -179,7 +184,7 @@ class ResultsReader:
     def _row(self, results: Results, record: MatchRecord) -> dict[str, Any]:
         row = {"id": record.id, "created": record.created, "games": record.recorded, "asked": record.games}
         entry = self._counted.get(record.id)
-        state = record.recorded, record.games
+        state = record.key, record.created, record.recorded, record.games  # another file may have taken its place
         try:
             if entry is None or entry[0] != state:
                 tally = Tally(configuration_of(record))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -75,11 +76,11 @@ class Runs:
     """The matches that this server has started.
 
     Args:
-      database: where they are recorded. allow_files: whether they may name files.
+      database: where they are recorded. allow_files, named: as in `typed`.
     """
 
-    def __init__(self, database: str, *, allow_files: bool):
-        self._database, self._allow_files = database, allow_files
+    def __init__(self, database: str, *, allow_files: bool, named: Collection[str] = ()):
+        self._database, self._allow_files, self._named = database, allow_files, named
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
 
@@ -97,7 +98,7 @@ class Runs:
             "seconds": fields.maybe_real("seconds", 0.0, 1e7), "sprt": fields.text("sprt", "") or None,
         }  # fmt: skip
         workers = fields.maybe_whole("workers", 1, 512)
-        with typed(game, a, b, allow_files=self._allow_files):
+        with typed(game, a, b, allow_files=self._allow_files, named=self._named):
             configure(game, a, b, **options).close()
         values = {"game": game, "a": a, "b": b, **options, "workers": workers, "database": self._database}
         arguments = ["match", *(f"--{name}={value}" for name, value in values.items() if value is not None)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,20 +17,23 @@ _PROGRAMS = ("gtp",)
 
 
 @contextmanager
-def typed(*texts: str, allow_files: bool) -> Iterator[None]:
+def typed(*texts: str, allow_files: bool, named: Collection[str] = ()) -> Iterator[None]:
     """A block in which texts from the page become games and players.
 
+    Args:
+      allow_files: any text may name a file. named: texts of the command line, which may in any case.
+
     Raises:
-      InvalidSpecification: a text names a file or a program, and files are not allowed.
+      InvalidSpecification: another text names a file or a program, and files are not allowed.
     """
-    if allow_files:
-        yield
-        return
-    for text in texts:
-        if is_in_file(text) or _names_files(text):
+    for text in texts if not allow_files else ():
+        if text not in named and (is_in_file(text) or _names_files(text)):
             raise InvalidSpecification(
                 f"{text} names a file or a program of this machine: start `engram serve` with --allow-files to use it"
             )
+    if allow_files or any(text in named for text in texts):
+        yield
+        return
     with stored("the page"):
         yield
 

@@ -61,6 +61,11 @@ export class Runner extends EventTarget {
           this.#say();
           this.dispatchEvent(new Event("snapshot"));
         }, signal);
+      } catch (error) {
+        if (this.snapshot) this.snapshot.stopped = "interrupted";
+        if (error.status !== 404 || !thinking.id || signal.aborted || thinking.stops) throw error;
+        say("The search was lost with the server; it starts again.");
+        this.run();
       } finally {
         if (this.#thinking === thinking) {
           this.#thinking = null;
