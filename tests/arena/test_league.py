@@ -396,3 +396,27 @@ def test_the_command_reads_a_file_of_players_and_shows_tables_json_and_a_picture
     assert apart.exit_code == 0 and "no games connect 2 groups of players" in apart.stderr
     file.write_bytes(b"\xff\xfe")
     assert "UTF-8" in engram_league("--players", file).stderr
+
+
+def test_a_lead_over_a_player_without_points_is_bounded_on_one_side():
+    won = standing([(1, 1)] * 50)
+    even = standing([(1, -1), (1, 1), (-1, -1), (1, 0)] * 10)
+    two = rate(2, {(0, 1): won})
+    low, high = two.bounds(0, 1)
+    assert 300 < low < won.elo_low + 60 and high == math.inf
+    assert two.bounds(1, 0) == (-math.inf, pytest.approx(-low))
+    ratings = rate(4, {(0, 1): even, (0, 2): won, (1, 2): won, (0, 3): won})
+    assert all(map(math.isfinite, ratings.bounds(0, 1)))
+    assert ratings.bounds(2, 3) == (-math.inf, math.inf)  # both lost to others, and have not met
+
+
+def test_a_league_says_at_least_where_a_player_has_no_points(tmp_path):
+    players = tmp_path / "players.txt"
+    players.write_text("uct\nuct(exploration=0.5)\nrandom\n")
+    command = ("league", "-g", "connect_four", "--players", str(players), "--games", "20", "-n", "100", "-d",
+               str(tmp_path / "d.sqlite"))  # fmt: skip
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0 and "at least +" in shown.output, shown.output
+    rows = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["players"]
+    assert rows[0]["lead_error"] is not None
+    assert rows[1]["lead"] is None is rows[1]["lead_error"] and rows[1]["lead_low"] > 100

@@ -257,3 +257,15 @@ def test_tests_are_written_and_checked():
     ):  # fmt: skip
         with pytest.raises(InvalidParameter):
             Sprt(**values)
+
+
+@pytest.mark.parametrize(("pairs", "least"), [(4, 0.87), (10, 0.88), (15, 0.91), (50, 0.93)])
+def test_pairs_that_end_alike_are_one_observation_each(pairs, least):
+    intervals = [standing([(1, 1)] * won + [(-1, -1)] * (pairs - won)) for won in range(pairs + 1)]
+    for share in np.arange(0.5, 0.96, 0.01):
+        held = sum(
+            math.comb(pairs, won) * share**won * (1.0 - share) ** (pairs - won)
+            for won, one in enumerate(intervals)
+            if one.score_low - 1e-12 <= share <= one.score_high + 1e-12
+        )
+        assert held >= least, share

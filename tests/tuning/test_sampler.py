@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 optuna = pytest.importorskip("optuna")
-from optuna.distributions import IntDistribution  # noqa: E402
+from optuna.distributions import FloatDistribution, IntDistribution  # noqa: E402
 
 pytest.importorskip("botorch")
 
@@ -234,3 +234,17 @@ def test_an_impossible_observation_is_refused_at_once(numbers):
 def test_numbers_of_the_sampler_are_checked(options):
     with pytest.raises(ValueError, match=r"must be 1 or more|do not fit"):
         NoisySampler(RANGES, **options)
+
+
+def test_trials_outside_the_space_are_left_out():
+    study = optuna.create_study(direction="maximize")
+    wide, narrow = {"x": FloatDistribution(0.0, 10.0)}, {"x": FloatDistribution(0.0, 5.0)}
+    for ranges, count in ((wide, 8), (narrow, 6)):
+        study.sampler = NoisySampler(ranges, trial_games=100, slice_games=100, seed=0)
+        for _ in range(count):
+            trial = study.ask(ranges)
+            score = 0.9 - (trial.params["x"] - 8.0) ** 2 / 100.0
+            observe(trial, score, 1e-4, 100)
+            study.tell(trial, score)
+    seen = observations(narrow, study.trials)
+    assert 6 <= len(seen) < 14 and all(0.0 <= entry.point[0] <= 1.0 for entry in seen)

@@ -82,10 +82,9 @@ class LeagueResult:
                     step = 1 if i == a else -1
                     sums += [*(match.wins, match.draws, match.losses)[::step], *match.pentanomial[::step]]
             wins, draws, losses, *pairs = sums.tolist()
-            lead, error = ratings.difference(i, order[rank]) if rank < len(order) else (math.nan, math.nan)
             figures = {
                 "elo": ratings.elo[i], "elo_low": ratings.low[i], "elo_high": ratings.high[i],
-                "nelo": normalised_elo(pairs), "lead": lead if error < math.inf else math.nan, "lead_error": error,
+                "nelo": normalised_elo(pairs), **_lead(ratings, i, order[rank] if rank < len(order) else None),
             }  # fmt: skip
             rows.append({
                 "rank": rank, "player": self.players[i], "games": wins + draws + losses, "points": wins + draws / 2,
@@ -121,6 +120,16 @@ class LeagueResult:
             "covariance": self.ratings.covariance[np.ix_(order, order)].tolist(),
             "matches": [match.to_json() for match in self.matches.values()],
         }  # fmt: skip
+
+
+def _lead(ratings: Ratings, player: int, other: int | None) -> dict[str, float]:
+    """How far a player stands above the next one, with its standard error; only a bound where one side won all."""
+    if other is None:
+        return dict.fromkeys(("lead", "lead_error", "lead_low"), math.nan)
+    lead, error = ratings.difference(player, other)
+    low, high = ratings.bounds(player, other)
+    is_bounded = math.isfinite(low) and math.isfinite(high)
+    return {"lead": lead if is_bounded else math.nan, "lead_error": error if is_bounded else math.nan, "lead_low": low}
 
 
 class LeagueInterrupted(KeyboardInterrupt):

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.special import expit
 
 from engram.arena.statistics import Standing
@@ -49,6 +49,7 @@ class Ratings:
       elo: (n,), ratings. low, high: (n,), their 95 % intervals; infinite where the games give no bound.
       covariance: (n, n), of the ratings of one group.
       groups: (n,), equal numbers for players whom matches connect; ratings of different groups do not compare.
+      above: (n, n), whether i has points from j, or from players who have points from j, and so on.
     """
 
     elo: np.ndarray
@@ -56,6 +57,7 @@ class Ratings:
     high: np.ndarray
     covariance: np.ndarray
     groups: np.ndarray
+    above: np.ndarray
 
     @property
     def order(self) -> list[int]:
@@ -68,6 +70,12 @@ class Ratings:
             return 0.0, math.inf
         variance = self.covariance[i, i] + self.covariance[j, j] - 2.0 * self.covariance[i, j]
         return float(self.elo[i] - self.elo[j]), math.sqrt(max(0.0, float(variance)))
+
+    def bounds(self, i: int, j: int) -> tuple[float, float]:
+        """The 95 % interval of that difference; infinite on a side that the games do not bound."""
+        difference, error = self.difference(i, j)
+        low = difference - NORMAL_95 * error if self.above[i, j] else -math.inf
+        return low, difference + NORMAL_95 * error if self.above[j, i] else math.inf
 
 
 def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
@@ -119,4 +127,4 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
         won, lost = scored[same][:, ~same].any(), scored[~same][:, same].any()
         low[player] = low[player] if won and not lost else -math.inf
         high[player] = high[player] if lost and not won else math.inf
-    return Ratings(elo, low, high, covariance, groups)
+    return Ratings(elo, low, high, covariance, groups, np.isfinite(shortest_path(scored, unweighted=True)))

@@ -86,6 +86,12 @@ def _interval(row: dict[str, Any]) -> str:
     return f"{row['elo']:+.0f} [{'-' * (low == '∞')}{low}, {high}]"
 
 
+def _lead(row: dict[str, Any]) -> str:
+    if row["lead"] is not None:
+        return f"{row['lead']:+.0f} ± {1.96 * row['lead_error']:.0f}"
+    return "" if row["lead_low"] is None else f"at least {row['lead_low']:+.0f}"
+
+
 def print_ratings(result: LeagueResult, budget: str = "") -> None:
     """Prints a league's players by rating, their scores, and the limits of these figures."""
     rows = result.rows()
@@ -93,7 +99,7 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
     print_table([
         {
             "#": row["rank"], "player": row["player"], "Elo [95 %]": _interval(row),
-            "above the next": "" if row["lead"] is None else f"{row['lead']:+.0f} ± {1.96 * row['lead_error']:.0f}",
+            "above the next": _lead(row),
             "nElo": "" if row["nelo"] is None else f"{row['nelo']:+.0f}", "games": row["games"],
             "score": f"{100 * row['points'] / row['games']:.1f} %" if row["games"] else "",
             "+ = -": f"{row['wins']} {row['draws']} {row['losses']}",

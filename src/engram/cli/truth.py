@@ -94,7 +94,7 @@ def _measurement(
     if memory:
         if len(budgets) > 1:
             raise InvalidSpecification(f"with --memory there is one budget of simulations, not {len(budgets)}")
-        searches = split_specifications(search or "memory_uct")
+        searches = list(dict.fromkeys(split_specifications(search or "memory_uct")))
         return MEMORIES, searches, partial(memory_truth, searches=searches, simulations=budgets[0])
     searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in split_specifications(rules)))
     return RULES, searches, partial(truth_of_rules, searches=searches, simulations=budgets)

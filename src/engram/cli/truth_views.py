@@ -140,8 +140,17 @@ def _intervals(rows: Sequence[TruthRow | MemoryTruthRow], name: str) -> tuple[np
     if name == "mistakes":
         low, high = (np.array([getattr(row, f"mistakes_{end}") for row in rows]) for end in ("low", "high"))
         return values, low, high
-    halves = NORMAL_95 * np.array([getattr(row, f"{name}_error") for row in rows], np.float64)  # None becomes NaN
+    errors = np.array([getattr(row, f"{name}_error") for row in rows], np.float64)  # None becomes NaN
+    halves = errors * [_factor(row) for row in rows]
     return values, values - halves, values + halves
+
+
+def _factor(row: TruthRow | MemoryTruthRow) -> float:
+    """Standard errors in half a 95 % interval: Student's t where nodes lie in few trees."""
+    from scipy.special import stdtrit
+
+    trees = row.trees if isinstance(row, MemoryTruthRow) else 0
+    return float(stdtrit(trees - 1, 0.975)) if trees > 1 else NORMAL_95
 
 
 def _memory_table(rows: list[MemoryTruthRow]) -> list[dict[str, str]]:
@@ -153,8 +162,8 @@ def _memory_table(rows: list[MemoryTruthRow]) -> list[dict[str, str]]:
             "search's own": f"{row.own:.3f} ({row.own_rms:.3f})",
             "memory": f"{row.memory:.3f} ({row.memory_rms:.3f})",
             "other entries": f"{row.others:.3f} ({row.others_rms:.3f})",
-            "memory closer by [95 %]": _with_error(row.memory_gain, row.memory_gain_error),
-            "others closer by [95 %]": _with_error(row.others_gain, row.others_gain_error),
+            "memory closer by [95 %]": _with_error(row, row.memory_gain, row.memory_gain_error),
+            "others closer by [95 %]": _with_error(row, row.others_gain, row.others_gain_error),
             "share memory": f"{100 * row.memory_closer:.0f} %",
             "share others": f"{100 * row.others_closer:.0f} %",
         }
@@ -166,8 +175,8 @@ def _short(count: int) -> str:
     return f"{count}" if count < 10_000 else f"{count / 1000:.0f}k"
 
 
-def _with_error(gain: float, error: float | None) -> str:
-    return f"{gain:+.3f} ± {'?' if error is None else f'{NORMAL_95 * error:.3f}'}"
+def _with_error(row: MemoryTruthRow, gain: float, error: float | None) -> str:
+    return f"{gain:+.3f} ± {'?' if error is None else f'{_factor(row) * error:.3f}'}"
 
 
 RULES = View(

@@ -47,6 +47,7 @@ class MemoryTruthRow:
       others_gain, others_gain_error: the same for the other entries.
       memory_closer, others_closer: share of nodes where they are closer than V̂ (ties count half).
       own_error, memory_error, others_error: standard errors over positions of own, memory and others; None as above.
+      trees: positions in whose trees these nodes are; an interval has Student's t of as many.
     """
 
     search: str
@@ -70,6 +71,7 @@ class MemoryTruthRow:
     own_error: float | None = None
     memory_error: float | None = None
     others_error: float | None = None
+    trees: int = 0
 
 
 def memory_truth(
@@ -192,6 +194,7 @@ def _summarise(search: str, simulations: int, positions: int, measured: np.ndarr
             figures[f"{name}_gain_error"] = _clustered(gain, nodes[:, 0])
             figures[f"{name}_closer"] = float(np.mean(np.sign(gain) / 2 + 0.5))
         figures |= {f"{name}_error": _clustered(error, nodes[:, 0]) for name, error in errors.items()}
+        figures["trees"] = len(np.unique(nodes[:, 0]))
         visits = 2**power, 2 ** (power + 1) - 1
         rows.append(MemoryTruthRow(search, simulations, *visits, positions, len(nodes), **figures))
     return rows

@@ -133,13 +133,18 @@ class Observation:
 
 
 def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Observation]:
-    """The observations of all trials, whether they are complete or not."""
+    """The observations of all trials in the space, whether they are complete or not.
+
+    A trial outside it was enqueued, or is from before a range was narrowed; the posterior does without it.
+    """
     recorded = SCORE, VARIANCE, GAMES
     return [
         Observation(trial.number, tuple(units(space, trial.params)), *map(trial.user_attrs.get, recorded))
         for trial in trials
-        if SCORE in trial.user_attrs and set(space) <= set(trial.params)
-    ]
+        if SCORE in trial.user_attrs and all(
+            name in trial.params and range_.low <= trial.params[name] <= range_.high for name, range_ in space.items()
+        )
+    ]  # fmt: skip
 
 
 def surrogate_of(seen: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
