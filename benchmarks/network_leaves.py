@@ -1,6 +1,6 @@
 """What one search with a network costs by leaves in flight: each backend alone and in a search, in turns.
 
-    python benchmarks/network_leaves.py [NETWORK] [GAME]
+    python benchmarks/network_leaves.py [NETWORK] [GAME]     # the game of another board or name than go:9
 
 Evaluations/s of the process' own time. `search` is `puct(network=…)` from the first position of the game, 400
 simulations; the last column divides it by the network alone in batches of 64, by the faster backend.

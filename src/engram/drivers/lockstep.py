@@ -191,12 +191,12 @@ class Lockstep(Turns):
         if noise is not None and self._groups[0].evaluator is None:
             raise InvalidParameter("noise changes an evaluator's priors, and this preset has no evaluator")
         numbers = range(len(states)) if trees is None else trees
+        if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
+            raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
         for tree in numbers:
             self._check_tree(tree)
         for seed in seeds:
             check_whole("a seed", seed)
-        if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
-            raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
         for work in self._groups:
             work.warm_up()
             work.prepare(limit.simulations)

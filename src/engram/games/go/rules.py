@@ -231,7 +231,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     Raises:
       InvalidSpecification: a number out of range.
 
-    Cost: all sizes share their machine code; a state takes 21 kB, and `copy` moves the used part of it.
+    Cost: all sizes share their machine code; a state takes 23 kB, and `copy` moves the used part of it.
     Deviation: the hash of a position has its passes in a row and its simple ko, but no history. So superko can forbid
       different moves in states of equal hash. Rollouts end after 3·size² moves at any move limit.
     """
