@@ -65,7 +65,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Exception, SystemExit) as error:
         if hasattr(error, "format_message"):  # Click's own errors, of the command's words
-            code, sentence = error.exit_code, error.format_message()  # type: ignore[attr-defined]
+            code, sentence = error.exit_code, error.format_message()  # type: ignore[union-attr]
         else:
             from engram.user_files import failure
 

@@ -70,7 +70,7 @@ def _rule_table(rows: list[TruthRow]) -> list[dict[str, str]]:
         table.append({
             "search": row.search,
             "simulations": f"{row.simulations:,}",
-            "bias": _with_error(row.bias, row.bias_error),
+            "bias": _with_error(row, row.bias, row.bias_error),
             "root-mean-square error": f"{row.rmse:.3f} ± {NORMAL_95 * row.rmse_error:.3f}",
             "mistakes [95 %]": f"{100 * row.mistakes:.2f} % [{100 * row.mistakes_low:.2f}, "
                                f"{100 * row.mistakes_high:.2f}]",
@@ -175,7 +175,7 @@ def _short(count: int) -> str:
     return f"{count}" if count < 10_000 else f"{count / 1000:.0f}k"
 
 
-def _with_error(row: MemoryTruthRow, gain: float, error: float | None) -> str:
+def _with_error(row: TruthRow | MemoryTruthRow, gain: float, error: float | None) -> str:
     return f"{gain:+.3f} ± {'?' if error is None else f'{_factor(row) * error:.3f}'}"
 
 
