@@ -80,6 +80,29 @@ def test_standard_error_over_groups():
     assert _clustered(values, np.zeros(4)) is None
 
 
+def test_intervals_of_few_trees_are_students():
+    command = [
+        "truth",
+        "--memory",
+        "-g",
+        GAME,
+        "-s",
+        "memory_uct, memory_uct",
+        "-n",
+        "60",
+        "--positions",
+        "3",
+        "--workers",
+        "1",
+    ]
+    rows = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert len({row["search"] for row in rows}) == 1 and len({row["visits_low"] for row in rows}) == len(rows)
+    assert all(1 <= row["trees"] <= 3 for row in rows)
+    shown = CliRunner().invoke(app, command, env={"COLUMNS": "250"}).stdout
+    row = next(row for row in rows if row["trees"] == 3)
+    assert f"± {4.302653 * row['memory_gain_error']:.3f}" in shown  # t of two degrees of freedom
+
+
 def test_the_command_line(tmp_path):
     arguments = ["truth", "--memory", "--game", GAME, "--search", "memory_uct(capacity=100)", "-n", "60",
                  "--positions", "5", "--workers", "1", "-o", str(tmp_path / "out")]  # fmt: skip

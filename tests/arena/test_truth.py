@@ -119,6 +119,10 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
     other = CliRunner().invoke(app, [*command, "--seed", "9", "-r", "average", "-n", "20"])
     assert other.exit_code == 2
     assert "another setting" in other.stderr
+    table = CliRunner().invoke(
+        app, [*command[:-1], "-r", "average,erwa(step=0.2)", "-n", "20,40"], env={"COLUMNS": "250"}
+    )
+    assert table.exit_code == 0 and f"{rows[1]['bias']:+.3f} ± {1.96 * rows[1]['bias_error']:.3f}" in table.stdout
     (tmp_path / "truth.json").write_text("{")
     assert CliRunner().invoke(app, [*command, "-n", "20"]).exit_code == 2
 
