@@ -9,26 +9,39 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar, cast
 
+Work = TypeVar("Work", bound=Callable[..., Any])
+_interruptible: set[CodeType] = set()
 _open: list[socket.socket] = []  # whose descriptor signals are written to
+
+
+def may_be_interrupted(function: Work) -> Work:
+    """Decorator for a function that calls code of the user; its callers expect any exception from it."""
+    _interruptible.add(cast(FunctionType, function).__code__)
+    return function
 
 
 @contextmanager
 def interrupt_event(patience_s: float = 1.0) -> Iterator[threading.Event]:
     """An event that Ctrl-C sets in the block instead of raising; outside the main thread it is never set.
 
-    A further Ctrl-C raises KeyboardInterrupt where the first has had no effect for so many seconds: a Python game or
-    evaluator may never return.
+    A further Ctrl-C raises KeyboardInterrupt where the first has had no effect for so many seconds, inside a function
+    with `may_be_interrupted` alone: a Python game or evaluator may never return, and compiled code must not be left.
     """
     event = threading.Event()
     heard_at = math.inf
 
-    def hear(*_: object) -> None:
+    def hear(_: int, frame: FrameType | None) -> None:
         nonlocal heard_at
         if time.monotonic() > heard_at + patience_s:
-            raise KeyboardInterrupt
+            while frame is not None:
+                if frame.f_code in _interruptible:
+                    raise KeyboardInterrupt
+                frame = frame.f_back
         heard_at = min(heard_at, time.monotonic())
         event.set()
 

@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -268,6 +268,11 @@ class Huge(Puzzle):
         return 10**400
 
 
+class Boundless(Puzzle):
+    def outcome(self):
+        return 10**5000
+
+
 class HugeChance(Drawn):
     def chance(self):
         return [10**400, 1]
@@ -307,7 +312,8 @@ class Endless(Puzzle):
         (FallingWithNature, {}, "legal_actions must return a list, not a NoneType"),
         (Keyed, {}, "legal_actions must return a list, not a dict"),
         (Textless, {}, "__str__ of Textless must return a text, not None"),
-        (Huge, {}, "outcome gave 1000000"),
+        (Huge, {}, "outcome gave 10000.*…, not a finite number"),
+        (Boundless, {}, "outcome gave a int with numbers of thousands of digits, not a finite number"),
         (HugeChance, {}, "chance must return a list of weights"),
         (Endless, {}, r"outcome gave nan, not a finite number \(after no moves, in a random game from there\)"),
         (Masked, {}, "must return actions, not a mask of True and False"),
@@ -335,7 +341,7 @@ def test_a_search_too_says_that_play_returned_another_state():
         engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=50))
 
 
-@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e60])
+@pytest.mark.parametrize("scale", [1e-310, 1e-60, 1.0, 1e60, 1e307])
 def test_weights_of_nature_have_any_scale(scale):
     class Scaled(Drawn):
         def chance(self):
@@ -372,13 +378,13 @@ import engram
 
 class Hangs(Puzzle):
     def play(self, action):
+        print("ready", flush=True)
         while True:
             pass
 
 game = engram.PythonGame("hangs", Hangs, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 search = engram.Search(game, "uct")
-print("ready", flush=True)
 try:
     search.run(game.initial_state(), engram.Limit(simulations=50))
 except KeyboardInterrupt:
@@ -392,14 +398,17 @@ def test_a_second_ctrl_c_ends_a_python_game_that_never_returns(folder):
         [sys.executable, "hanging.py"], cwd=folder, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
-    with program:
+    try:
         assert program.stdout.readline() == "ready\n"
-        for _ in range(100):
-            time.sleep(1.2)
-            if program.poll() is not None:
-                break
+        for _ in range(20):
             program.send_signal(signal.SIGINT)
-        assert program.stdout.read() == "ended\n"
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(1.2)
+                break
+        assert program.poll() == 0 and program.stdout.read() == "ended\n"
+    finally:
+        program.kill()
+        program.communicate()
 
 
 def test_a_state_without_text_shows_its_attributes():

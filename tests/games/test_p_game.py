@@ -98,3 +98,11 @@ def test_a_search_comes_near_the_true_value():
 def test_a_number_out_of_range_is_refused(option):
     with pytest.raises(InvalidSpecification, match=option.partition("=")[0]):
         engram.game(f"p_game:{option}")
+
+
+@pytest.mark.parametrize("search", ["uct", "rave", "puct_rave", "uct(selection=grave)", "sarsa_uct"])
+def test_every_rule_has_the_same_simulator(search):
+    game = engram.game("p_game:branching=4,depth=12,noise=0")
+    state = game.play(game.play(game.initial_state(), 1), 2)
+    exact = engram.Search(game, "uct").run(state, engram.Limit(simulations=1)).value
+    assert engram.Search(game, search).run(state, engram.Limit(simulations=1), seed=3).value == pytest.approx(exact)

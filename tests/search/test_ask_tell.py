@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +22,7 @@ from engram.presets import puct, uct
 from engram.presets.catalogue import preset as preset_of
 from engram.search.evaluation import Evaluation, Outside
 from engram.search.extensions.bias_correction import ERRORS
+from engram.search.tree import Tree
 from tests.games_for_tests import PickPosition, walk
 
 CONNECT_FOUR = engram.game("connect_four")
@@ -446,10 +448,11 @@ class Fragile(PickPosition):
 
 
 class FragileMoves(PickPosition):
-    broken = False
+    calls_left = math.inf
 
     def legal_actions(self):
-        if FragileMoves.broken:
+        FragileMoves.calls_left -= 1
+        if FragileMoves.calls_left < 0:
             raise ConnectionError("the model is away")
         return super().legal_actions()
 
@@ -473,19 +476,35 @@ def test_a_game_that_fails_while_asking_leaves_the_tree_as_it_was():
     sound(search)
 
 
-def test_a_leaf_that_fails_leaves_the_sums_of_a_bias_correction_whole():
+@pytest.mark.parametrize("advances", [False, True])
+def test_a_leaf_that_fails_leaves_the_sums_of_a_bias_correction_whole(advances, monkeypatch):
     game = PythonGame("fragile", FragileMoves, num_actions=9, max_moves=9)
     search = Search(game, "uct(backup=bias_correction)", leaves=8)
-    search.tell(search.ask(1)[0], 0.0)
+    for _ in range(20 if advances else 1):
+        for leaf in search.ask(8 if advances else 1):
+            told(search, leaf)
+    if advances:  # homes keep a share of the nodes that were freed
+        search.advance(int(search.tree.children()["action"][np.argmax(search.tree.children()["visit_count"])]))
     first, *others = search.ask(8)
-    FragileMoves.broken = True
+
+    def weights():
+        rows = search.tree.rows(ERRORS)[: search.tree.num_nodes]
+        return rows["count"][np.unique(rows["home"][rows["home"] > 0])].sum()
+
+    lefts, before = [], weights()
+    leave = Tree.leave
+    monkeypatch.setattr(Tree, "leave", lambda *arguments: lefts.append(leave(*arguments)) or lefts[-1])
+    FragileMoves.calls_left = 1  # the moves of the leaf are read once before the backup
     try:
         with pytest.raises(ConnectionError, match="away"):
             search.tell(first, 0.1)
     finally:
-        FragileMoves.broken = False
+        FragileMoves.calls_left = math.inf
+    assert len(lefts) == 1 and weights() == pytest.approx(before)
     for leaf in others:
         told(search, leaf)
+    if advances:
+        return
     for _ in range(30):
         for leaf in search.ask(8):
             told(search, leaf)

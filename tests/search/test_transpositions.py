@@ -262,15 +262,15 @@ twins_dtype = np.dtype([("key", np.uint64), ("ply", np.int64)])
 
 
 def legal_twins(state, actions):
-    for action in range(4 if state.ply < 6 else 0):
+    for action in range(4 if state.ply < 10 else 0):
         actions[action] = action
-    return 4 if state.ply < 6 else 0
+    return 4 if state.ply < 10 else 0
 
 
 def play_twin(state, action):
     state.key = state.key * np.uint64(6364136223846793005) + np.uint64(action // 2) * GOLDEN + np.uint64(12345)
     state.ply += 1
-    return np.int64(state.ply == 6)
+    return np.int64(state.ply == 10)
 
 
 def twins(name, shift=0):
@@ -289,7 +289,7 @@ def twins(name, shift=0):
     state = np.zeros(1, twins_dtype)
     state["key"] = 7
     return engram.Game(
-        name, state=state, num_actions=4, max_moves=6, legal_actions=legal_twins, play=play_twin, outcome=outcome,
+        name, state=state, num_actions=4, max_moves=10, legal_actions=legal_twins, play=play_twin, outcome=outcome,
         to_play=to_play, hash=hash_of,
     )  # fmt: skip
 

@@ -145,6 +145,8 @@ def test_a_trained_network_keeps_its_policy_and_value(tmp_path):
     planes = torch.rand(5, 2, 5, 5)
     for theirs, ours in zip(known(planes)[:2], made(planes)[:2], strict=True):
         assert torch.equal(theirs, ours)
+    (tmp_path / "known.safetensors").unlink()  # its own network is there
+    train_features(replace(PLAN, network=str(tmp_path / "known.safetensors")), tmp_path / "run")
     fresh = NetworkModule(architecture(made.configuration.network, engram.game(GAME))).eval()
     assert not torch.allclose(made(planes, "features")[2], fresh(planes, "features")[2], atol=1e-3)
 

@@ -227,12 +227,16 @@ def test_a_new_network_is_new_whatever_files_lie_there(tmp_path, monkeypatch):
     assert load_network(tmp_path / "second" / NETWORK).configuration.network.startswith("residual(blocks=4")
 
 
-def test_a_training_goes_on_without_the_file_that_it_began_with(tmp_path):
+def test_a_training_goes_on_without_the_file_that_it_began_with(tmp_path, monkeypatch):
     train_self_play(plan(steps=2), tmp_path / "first")
     start = tmp_path / "start"
     shutil.copy(tmp_path / "first" / NETWORK, start)
     whole = train_self_play(plan(network=str(start)), tmp_path / "whole")
     train_self_play(plan(network=str(start)), tmp_path / "parts", stop_at=10)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("os.rename", _killed)  # in its first checkpoint: it has nothing to go on from
+        train_self_play(plan(network=str(start)), tmp_path / "killed")
+    assert train_self_play(plan(network=str(start)), tmp_path / "killed").losses == whole.losses
     start.unlink()
     assert train_self_play(plan(network=str(start)), tmp_path / "parts").losses == whole.losses
     with pytest.raises(InvalidFile, match="there is no network"):

@@ -256,10 +256,18 @@ def test_a_file_that_the_training_did_not_write_is_not_replaced(tmp_path):
     with pytest.raises(InvalidFile):
         train(SMALL, notes, episodes=2)
     assert notes.read_text() == "my notes"
+    own = tmp_path / "own.table"
+    table_files.save(own, Table(64), {"game": "tic_tac_toe"})
+    with pytest.raises(InvalidFile, match="is a table with"):
+        train(SMALL, own, episodes=2)
+    train(SMALL, tmp_path / "x.table", episodes=2)
+    other = replace(SMALL, game="connect_four")
+    with pytest.raises(InvalidFile, match="is a table with"):
+        train(other, tmp_path / "x.table", episodes=2, seeds=(5,))
     train(SMALL, table, episodes=6)
     before = table.read_bytes()
     seed_file(table, 0).unlink()  # people copy the merged table alone
-    with pytest.raises(InvalidFile, match="seeds' files are gone"):
+    with pytest.raises(InvalidFile, match="without the files of its seeds"):
         train(SMALL, table, episodes=8)
     assert table.read_bytes() == before
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import closing
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -143,6 +144,7 @@ def test_sgf_goes_in_and_out(client):
     bell = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc]C[a bell \x07 and a page \x0c])")
     assert bell["moves"] == ["C7"]
     refused(client, "sgf/read", sgf="no file")
+    assert client.post("/api/sgf/read", content=b'{"sgf": "(;GM[1]SZ[9]C[\\ud800])"}').status_code == 400
     refused(client, "sgf/write", game="hex:5", moves=[])
 
 
@@ -516,6 +518,10 @@ def test_a_match_of_the_command_lines_own_game_is_played_and_shown(tmp_path):
         fields = {"games": 2, "simulations": 10, "workers": 1}
         sent(client, "runs", game=own, a="uct", b="random", **fields)
         assert "--allow-files" in refused(client, "runs", game=own, a=f"{file}:other", b="random", **fields)
+        assert "--allow-files" in refused(client, "runs", game=f"{file}:other", a="uct", b="random", **fields)
+        if find_spec("pyspiel"):
+            efg = f"openspiel:efg_game(filename='{file}')"
+            assert "not read" in refused(client, "runs", game=efg, a="uct", b="uct", **fields)
         while not (now := client.get("/api/matches").json())["matches"] or not now["matches"][0]["complete"]:
             assert not any(run["failed"] for run in now["runs"]), now
         assert sent(client, "matches/1/games", number=0)["game"] == own

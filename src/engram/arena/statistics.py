@@ -9,8 +9,8 @@ are added, of the mean size 2·pairs/units; then, with p̃ the mean of all units
 
     p̃ ± 1.96 · sqrt( Σ_u (s_u − n_u·p̃)² ) / Σ_u n_u,        clipped to [0, 1].
 
-Where both games of each pair end alike, a pair is one observation, and the interval of few pairs holds the truth less
-often: of 4 to 10 pairs in 87 to 93 %, of 15 to 50 in 91 to 97 %.
+Where both games of each pair end alike, a pair is one observation. At the worst share the interval of 4 to 10 such
+pairs then holds the truth in 87 %, of 15 to 50 in 91 %.
 
 Elo: 400·log10(p / (1 − p)), infinite where p is 0 or 1: games that are all won bound a difference of Elo on one side
 only. After a stop by the SPRT the score and its interval are biased away from 50 %, as after every test that may stop
@@ -255,8 +255,8 @@ class Sprt:
       InvalidParameter: not a number, not in order, or out of range.
 
     Pairs are counted in their order, not in the order in which they end. A lucky run lowers v with the distance to s0,
-    so that the errors are above alpha where elo0 is high: of independent games up to 8 %, and where both games of each
-    pair end alike 13 to 18 % at elo0 of 200 to 400, for an alpha of 5 %.
+    so that the errors are above alpha where elo0 is high. For an alpha of 5 % and elo1 = elo0 + 100 they are up to 8 %
+    with independent games, and 13 to 18 % at elo0 of 200 to 400 where both games of each pair end alike.
     Source: Van den Bergh, "The generalized sequential probability ratio test", as in Fishtest; deviation:
       the normal approximation of the LLR and the regularised variance.
     """

@@ -111,7 +111,8 @@ def ask(
     if is_in_file(search):
         tree = Search(game, search)
         memory = position_memory(tree.extensions, search, "ask")
-        files.restore(memory.store, file, files.identity(memory.features))
+        memory.store.clear()
+        files.take(memory.store, files.load(file, files.identity(memory.features)))
     else:
         specification = parse(search)
         position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")

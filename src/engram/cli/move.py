@@ -65,13 +65,13 @@ def move(
 
         explanation = explain(tree, state, limit, seed=next_seed) if why else None
         result = explanation.result if explanation else tree.run(state, limit, seed=next_seed, progress=update)
-    if save is not None:
-        tree.save(save)
     has_memory = any(isinstance(extension, PositionMemory) for extension in tree.extensions)
     answer = explain_memory(tree, state) if why and has_memory else None
     memory = {} if answer is None else {"memory": answer.to_json()}
     texts = [f"{rules.render(state)}\n{result}", *(f"\n{text}" for text in (explanation, answer) if text)]
     show((explanation or result).to_json() | memory, "\n".join(texts), as_json)
+    if save is not None:  # after the answer, which a full disk must not take
+        tree.save(save)
 
 
 def _game_and_start(file: Path | None, game: str | None, number: int | None) -> tuple[Game, State | None]:

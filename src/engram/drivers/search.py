@@ -204,8 +204,8 @@ class Search(Turns):
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
         `run(search.root, limit, seed=None)`, or `ask` and `tell`, then continue bit for bit as the saved search would
-        have. (With `transpositions` sums are made anew, so values may round otherwise. With `kvda` groups begin again
-        from equal positions.) Its leaves in flight are in flight again, under the same `id`.
+        have. (With `transpositions` sums are made anew, and round otherwise, so that visits may differ. With `kvda`
+        groups begin again from equal positions.) Its leaves in flight are in flight again, under the same `id`.
 
         Args:
           path: the file. max_bytes: a larger one is refused unread.
@@ -223,6 +223,8 @@ class Search(Turns):
         every: int | None = None, stop: Callable[[], bool] | None = None,
     ) -> SearchResult:  # fmt: skip
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
+
+        A Python game or evaluator that does not return is left by a second Ctrl-C, as KeyboardInterrupt.
 
         The tree continues if the state is its root (after `advance`, or from the run before); otherwise it starts
         empty. A budget in simulations counts new ones, and repeats bit for bit with the same seed, state and history.
@@ -320,9 +322,9 @@ class Search(Turns):
             for leaf in search.ask(8):
                 search.tell(leaf, value, policy)
 
-        The tree grows as with a batch evaluator and `num_leaves`. Leaves in flight count as lost visits, so that the
-        next ones differ; ends of games are valued at once. Leaves may stay in flight for any time, and through `save`
-        and `load`.
+        The tree grows as with a batch evaluator and `num_leaves`, batch by batch. Leaves in flight count as lost
+        visits, so that the next ones differ; ends of games are valued at once. Leaves may stay in flight for any time,
+        and through `save` and `load`.
 
         Args:
           count: the most leaves, 1 to `leaves`. Fewer come where all others are in flight or end a game.

@@ -82,7 +82,8 @@ def position_hash(state):
     return state.key
 
 
-def rollout(state, rng):
+@compiled
+def _simulate(state, rng):
     work = state.key
     for _ in range(state.cost):
         work = mix(work)
@@ -98,6 +99,16 @@ def rollout(state, rng):
     back = spread * spread / out
     step = out if draw * (out + back) < back else -back
     return min(max(state.value + step * math.copysign(1.0, state.value), -1.0), 1.0)
+
+
+def rollout(state, rng):
+    return _simulate(state, rng)
+
+
+def rollout_moves(state, rng, moves):
+    """The same simulation: it plays no moves, so rules that learn from a rollout's moves learn from the tree alone."""
+    moves[0] = 0
+    return _simulate(state, rng)
 
 
 def encode(state, planes):

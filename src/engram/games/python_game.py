@@ -23,6 +23,7 @@ from numba import from_dtype, types
 from engram.errors import IllegalAction, InvalidGame, InvalidState
 from engram.games.bounds import is_within
 from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions
+from engram.interrupts import may_be_interrupted
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
 
@@ -47,6 +48,15 @@ class GameState(Protocol):
 
     def copy(self) -> GameState:
         """An independent copy."""
+
+
+def shortened(value: object) -> str:
+    """The beginning of a value's text; Python writes no whole number of more than 4,300 digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        text = f"a {type(value).__name__} with numbers of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def diagram_of(state: Any) -> str:
@@ -148,6 +158,7 @@ class PythonGame(Game):
     def guarded(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
         """The function for machine code, which no exception can cross: `raise_pending` raises the exception later."""
 
+        @may_be_interrupted
         def wrapped(*arguments: int) -> Any:
             try:
                 return function(*arguments)
@@ -195,12 +206,8 @@ class PythonGame(Game):
     def _write_weights(self, at: int, actions: int, count: int, weights: int) -> int:
         numbers = (ctypes.c_int32 * count).from_address(actions)
         room = (ctypes.c_float * self.num_actions).from_address(weights)
-        given = self._weights(self._states[at], list(numbers))
-        largest = max(given, default=0.0)
-        # The room has single precision, and weights have any scale.
-        scale = 1.0 if not 0.0 < largest < math.inf or 1e-20 < largest < 1e20 else 1.0 / largest
-        for action, weight in zip(numbers, given, strict=True):
-            room[action] = weight * scale
+        for action, weight in zip(numbers, self._weights(self._states[at], list(numbers)), strict=True):
+            room[action] = weight
         return 0
 
     def _outcome(self, at: int) -> float:
@@ -224,7 +231,7 @@ class PythonGame(Game):
             number = math.nan
         if not math.isfinite(number):
             remedy = "; before any move it is 0" if method == "reward" else ""
-            raise InvalidGame(f"{self.name}: {method} gave {result!r}, not a finite number{remedy}")
+            raise InvalidGame(f"{self.name}: {method} gave {shortened(result)}, not a finite number{remedy}")
         return number
 
     def writer(self, name: str, function: Callable[[Any], Any], count: int) -> Any:
@@ -368,9 +375,14 @@ class PythonGame(Game):
         except (TypeError, ValueError, OverflowError):
             weights = None
         if weights is None:
-            raise InvalidGame(f"{self.name}: chance must return a list of weights of legal actions, not {chance!r}")
+            raise InvalidGame(
+                f"{self.name}: chance must return a list of weights of legal actions, not {shortened(chance)}"
+            )
         if len(weights) != len(actions):
             raise InvalidGame(f"{self.name}: chance gave {len(weights)} weights for {len(actions)} legal actions")
+        largest = max(weights, default=0.0)
+        if 0.0 < largest < math.inf and not 1e-20 < largest < 1e20:  # searches read them in single precision
+            weights = [weight / largest for weight in weights]
         by_action = dict(zip(actions, weights, strict=True))
         return [by_action[action] for action in legal]
 

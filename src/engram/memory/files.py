@@ -19,6 +19,7 @@ from engram.games.catalogue import game
 from engram.games.game import Game
 from engram.memory.features import Features
 from engram.memory.layout import enter_key, entries_of, row_of, touch
+from engram.memory.neighbours import INDICES
 from engram.memory.store import Store, add
 from engram.native.jit import compiled
 from engram.search.columns import COUNT, VALUE
@@ -237,7 +238,8 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
     except TooLarge as error:
         raise InvalidFile(f"{path}: {error}") from None
     except InvalidSpecification as error:
-        raise InvalidFile(f"{path}: {error}; if a file of yours defines it, import that file first") from None
+        remedy = "" if about.get("neighbours") in INDICES else "; if a file of yours defines it, import that file first"
+        raise InvalidFile(f"{path}: {error}{remedy}") from None
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidFile(f"{path} is damaged: {error}") from error
     StorePersistence(store, belongs_to or {}).load_state_dict(about, arrays, path)

@@ -50,7 +50,7 @@ def cache_root() -> Path:
     """
     folder = os.environ.get("ENGRAM_CACHE_DIR")
     if folder:
-        return Path(folder)
+        return Path(folder).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "engram"
 
@@ -180,10 +180,10 @@ def cache_folder(path: str, module: str) -> str | None:
     """
     digest = hashlib.sha256()
     for file in sorted(sources(path)):
-        digest.update(os.path.basename(file).encode() + b"\0" + _digest(file, os.stat(file).st_mtime_ns))
+        digest.update(os.fsencode(os.path.basename(file)) + b"\0" + _digest(file, os.stat(file).st_mtime_ns))
     for flag in _FLAGS:
         digest.update(f"{flag}={getattr(numba.config, flag, None)};".encode())
-    digest.update(f"{numba.__version__};{np.__version__};{path}".encode())
+    digest.update(f"{numba.__version__};{np.__version__};".encode() + os.fsencode(path))
     name = path.removesuffix(".py") if module == "__main__" else module
     try:
         return str(private_folder(f"{os.path.basename(name)}-{digest.hexdigest()[:20]}"))

@@ -49,7 +49,7 @@ class _Progress(event.Listener):
             self._began = time.perf_counter()
         if self._stage == 0:
             self._stage = 1
-            print("engram: compiling for this machine (once; kept on disk) ...", file=sys.stderr, flush=True)
+            _tell("engram: compiling for this machine (once; kept on disk) ...")
             threading.Thread(target=self._wait, daemon=True).start()
             atexit.register(self._end)
 
@@ -71,9 +71,18 @@ class _Progress(event.Listener):
     def _end(self) -> None:
         if self._stage == 1:
             self._stage = 2
-            print(f"engram: compiled in {self._seconds:.1f} s", file=sys.stderr, flush=True)
+            _tell(f"engram: compiled in {self._seconds:.1f} s")
 
 
+def _tell(line: str) -> None:
+    """Prints to stderr, if it is there and takes the line: a closed one must not stop a compilation."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)
+
+
+if numba.config.DISABLE_JIT:
+    raise CompileError("engram calls machine code by its address: unset NUMBA_DISABLE_JIT")
 progress = _Progress()
 event.register("numba:compile", progress)
 

@@ -49,7 +49,7 @@ def find(name: str, others: Iterable[str] = ()) -> Path:
     path = Path(name).expanduser()
     path = path / "network.safetensors" if path.is_dir() else path
     if not path.is_file():
-        names = choices(name, [*shipped(), *others], "there are")
+        names = choices(name.split("(", maxsplit=1)[0], [*shipped(), *others], "there are")
         raise InvalidFile(f"there is no network {name!r}{names}; or give a file")
     return path
 

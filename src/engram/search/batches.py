@@ -10,6 +10,7 @@ import numpy as np
 
 from engram.errors import OperatorError
 from engram.games.python_game import PythonGame
+from engram.interrupts import may_be_interrupted
 from engram.search import kernel
 from engram.search.evaluation import ANSWER_FAULTS, Evaluation, Evaluator, Outside, fault_of
 from engram.search.functions import Functions
@@ -154,7 +155,7 @@ class Batches:
                 states = [game.held(row) for row in self.batch[:count]]
             else:
                 states = np.ascontiguousarray(self._positions[:count])
-            return self._stored(self.checked(self._evaluator.evaluate(states), count))
+            return self._stored(self.checked(_answer(self._evaluator, states), count))
         except BaseException:
             kernel.withdraw_all(self._slots, self._waiting[:count])
             raise
@@ -167,3 +168,8 @@ class Batches:
             if len(own):
                 own[:] = part
         return stored
+
+
+@may_be_interrupted
+def _answer(evaluator: Evaluator, states: Any) -> Evaluation:
+    return evaluator.evaluate(states)

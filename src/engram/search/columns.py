@@ -50,6 +50,7 @@ class Column:
       rule: name of a backup rule that writes it; a search whose selection reads the column needs that rule, or another
         that has the column. Empty: any part may write it.
       fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
+      links: fields that hold numbers of nodes, and follow a node to its new place among its siblings.
     """
 
     dtype: np.dtype
@@ -63,6 +64,7 @@ class Column:
     keeper: Callable[[Any], Any] | None = None
     rule: str = ""
     fault: Callable[[np.ndarray], str | None] | None = None
+    links: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -148,7 +149,11 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
 
 
 def _decided(name: str, value: np.ndarray, visits: np.ndarray) -> int:
-    index: Any = DECISIONS[name](value, visits)
-    if not isinstance(index, (int, np.integer)) or not 0 <= index < len(value):
-        raise InvalidParameter(f"the decision {name} gave {index!r}, not the index of one of {len(value)} moves")
-    return int(index)
+    answer: Any = DECISIONS[name](value, visits)
+    try:
+        index = operator.index(answer)
+    except TypeError:
+        index = -1
+    if not 0 <= index < len(value):
+        raise InvalidParameter(f"the decision {name} gave {answer!r}, not the index of one of {len(value)} moves")
+    return index

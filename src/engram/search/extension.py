@@ -147,8 +147,8 @@ def forked(part: Extension) -> Extension:
 
 def _shape(part: Extension) -> tuple[Any, ...]:
     """All that compiled code of one tree's extension shares with that of another tree's."""
-    definitions = {kind: [each.definition for each in rule.parts] for kind, rule in part.operators.items()}
-    return definitions, part.advice is None, tuple(part.functions)
+    codes = {kind: [each.definition.function.__code__ for each in rule.parts] for kind, rule in part.operators.items()}
+    return codes, part.advice is None, tuple(part.functions)
 
 
 Maker = Extension | Callable[[Game], Extension]

@@ -460,7 +460,11 @@ class Tree(Addressed):
         for rows in (self.nodes, *(rows for _, rows in columns)):
             rows[first : first + count] = rows[first : first + count][order]
         self.nodes[first + place] = fresh
+        places = first + np.argsort(order)
         for column, rows in columns:
+            for link in column.links:
+                inside = (rows[link] >= first) & (rows[link] < first + count)
+                rows[link][inside] = places[rows[link][inside] - first]
             if not column.follows_action:
                 rows[first + place] = np.zeros((), column.dtype)
         self.nodes[parent]["num_visited"] = last

@@ -12,11 +12,8 @@ import numpy as np
 import torch
 
 from engram.errors import InvalidParameter
-from engram.games.game import Game
-from engram.networks.architectures import FEATURES, architecture, check_fit
-from engram.networks.by_name import find
+from engram.networks.architectures import FEATURES, architecture
 from engram.networks.encoding import Encoder
-from engram.networks.network import load_network
 from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
 from engram.training.feature_learner import FeatureLearner, FeatureValidation
@@ -83,14 +80,36 @@ class _FeatureRun(TrainingRun):
 
     def __init__(self, plan: FeaturePlan, folder: str | Path):
         super().__init__(plan, folder, plan.sampling.game)
-        net, head_alone = _network(plan.network, self.game)
+        net, head_alone = self._network(plan.network)
         self.learner = FeatureLearner(net, plan.steps, head_alone=head_alone, **plan.rates)
         self._sampler = GroupSampler(plan.sampling)
         self._encode = Encoder(self.game, net.configuration.history)
         if (self.folder / POSITIONS).exists():
             self._sampler.load(self.folder / POSITIONS)
-        if (numbers := self.restore().get("validation")) is not None:
+        about = self.restore()
+        self.warnings = tuple(map(str, about.get("warnings", ())))
+        if (numbers := about.get("validation")) is not None:
             self.validation = FeatureValidation(**with_nan(numbers))
+
+    def _network(self, text: str) -> tuple[NetworkModule, bool]:
+        """A network with a features head, and whether to train only that head."""
+        if names_architecture(text):
+            if parse(text).name != FEATURES:
+                raise InvalidParameter(
+                    f"a new network for features is features(…), not {text}; or name a trained network"
+                )
+            return NetworkModule(architecture(text, self.game)), False
+        base = self.trained_network(text)
+        kind = parse(base.configuration.network)
+        if kind.name not in ("residual", FEATURES):
+            raise InvalidParameter(f"features are built on a residual network, and {text} is a {kind.name}")
+        options = {
+            key: value for key, value in kind.options.items() if key in ("blocks", "filters", "hidden", "history")
+        }
+        net = NetworkModule(architecture(Specification(FEATURES, (), options).text, self.game))
+        weights = {name: array for name, array in base.weights.items() if not name.startswith(f"{FEATURES}.")}
+        net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()}, strict=False)
+        return net, True
 
     def run(
         self, checkpoint_s: float = 60.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None,
@@ -143,21 +162,3 @@ class _FeatureRun(TrainingRun):
             **self.course, games=sampler.games, positions=sampler.positions, exact=sampler.exact,
             validation=self.validation,
         )  # fmt: skip
-
-
-def _network(text: str, game: Game) -> tuple[NetworkModule, bool]:
-    """A network with a features head, and whether to train only that head."""
-    if names_architecture(text):
-        if parse(text).name != FEATURES:
-            raise InvalidParameter(f"a new network for features is features(…), not {text}; or name a trained network")
-        return NetworkModule(architecture(text, game)), False
-    base = load_network(find(text))
-    check_fit(base.configuration, game, text)
-    kind = parse(base.configuration.network)
-    if kind.name not in ("residual", FEATURES):
-        raise InvalidParameter(f"features are built on a residual network, and {text} is a {kind.name}")
-    options = {key: value for key, value in kind.options.items() if key in ("blocks", "filters", "hidden", "history")}
-    net = NetworkModule(architecture(Specification(FEATURES, (), options).text, game))
-    weights = {name: array for name, array in base.weights.items() if not name.startswith(f"{FEATURES}.")}
-    net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()}, strict=False)
-    return net, True

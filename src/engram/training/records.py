@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +120,7 @@ class RecordSampler(PositionSource):
 
     def __init__(self, records: Records, history: int | None):
         if not records.positions:
-            raise InvalidParameter("there is no position to learn from: every game was filtered out")
+            raise InvalidParameter("no game is left to learn from, or to hold out: give more games, or others first")
         self.records, self.positions = records, records.positions
         self._encode = Encoder(records.game, history)
         self._starts = words_of(records.game, records.starts)
@@ -330,19 +331,30 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
-    """The game of an SGF file, unless it is of another game or board, has stones set up, or has moves out of turn."""
-    from sgfmill import sgf
+    """The games of an SGF file but those of another game or board, with stones set up, or with moves out of turn."""
+    from sgfmill import sgf, sgf_grammar
 
     try:
-        tree = sgf.Sgf_game.from_bytes(contents(path))
+        trees = [sgf.Sgf_game.from_coarse_game_tree(tree) for tree in sgf_grammar.parse_sgf_collection(contents(path))]
+    except ValueError as error:
+        raise InvalidFile(f"{path} is not SGF: {error}") from None
+    for tree in trees:
+        yield from _from_tree(path, tree, size, least)
+
+
+def _from_tree(path: Path, tree: Any, size: int, least: int | None) -> Iterator[RecordedGame]:
+    try:
         root = tree.get_root()
         texts = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
-        komi = float(root.get("KM")) if root.has_property("KM") else np.nan
         nodes = tree.get_main_sequence()
         moves = [node.get_move() for node in nodes[1:]]
     except ValueError as error:
         raise InvalidFile(f"{path} is not SGF: {str(error) or 'a move off the board'}") from None
     moves = [(colour, point) for colour, point in moves if colour is not None]
+    try:
+        komi = float(root.get("KM")) if root.has_property("KM") else np.nan
+    except ValueError:
+        komi = np.nan  # such as KM[] or KM[6,5]
     alternate = all(colour == "bw"[number % 2] for number, (colour, _) in enumerate(moves))
     game, handicap = (root.get_raw(key).strip() if root.has_property(key) else b"" for key in ("GM", "HA"))
     placed = handicap not in (b"", b"0", b"1") or any(

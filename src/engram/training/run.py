@@ -24,7 +24,7 @@ from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
 from engram.networks.by_name import find
-from engram.networks.network import load_network, save_network
+from engram.networks.network import Network, load_network, save_network
 from engram.networks.torch_backend import NetworkModule
 from engram.training.curves import LOG, figures, step_of
 from engram.training.history import Point, TrainingResults
@@ -172,11 +172,14 @@ class TrainingRun(ABC):
         """
         if names_architecture(text):
             return NetworkModule(architecture(text, self.game))
-        own = self.folder / NETWORK
-        goes_on = own.exists() and any(self.folder.glob("checkpoint[-.]*"))
-        network = load_network(own if goes_on else find(text, ARCHITECTURES))
+        return NetworkModule.of(self.trained_network(text))
+
+    def trained_network(self, text: str) -> Network:
+        """The trained network of `starting_network`."""
+        goes_on = (self.folder / CHECKPOINT).exists() or any(self.folder.glob("checkpoint-[0-9]*"))
+        network = load_network(self.folder / NETWORK if goes_on else find(text, ARCHITECTURES))
         check_fit(network.configuration, self.game, text)
-        return NetworkModule.of(network)
+        return network
 
     @abstractmethod
     def advance(self, last: int) -> None:
@@ -254,7 +257,7 @@ class TrainingRun(ABC):
         last, early = steps if stop_at is None else min(steps, stop_at), min(steps, EARLY)
         written, state = time.monotonic(), self.standing()
         _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
-        writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done)
+        writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done + 1)
         results = TrainingResults(database) if database else nullcontext()
         with self._held, writer as self.board, results as self._results:
             while learner.done < last:

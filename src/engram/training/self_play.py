@@ -223,7 +223,7 @@ class SelfPlay:
         if not (np.abs(planes) <= MOST_PLANE).all():
             raise InvalidGame(
                 f"{self.game.name}: encode gives {np.abs(planes).max():g}, and self-play keeps planes in half "
-                f"precision: scale them to at most {MOST_PLANE:,}"
+                f"precision: they are finite, and at most {MOST_PLANE:,}"
             )
         for number, statistics in enumerate(results):
             policy = np.zeros(self.game.num_actions, np.float32)

@@ -37,7 +37,7 @@ class Fields:
     def text(self, name: str, default: str | None = None, *, most: int = MOST_TEXT, plain: bool = True) -> str:
         """A text of at most `most` characters; `plain`: without control characters."""
         value = self._data.get(name, default)
-        if not isinstance(value, str) or len(value) > most or (plain and not _is_plain(value)):
+        if not isinstance(value, str) or len(value) > most or not _is_plain(value, controls=not plain):
             raise InvalidParameter(f"{name} must be a text of at most {most:,} characters")
         return value
 
@@ -91,6 +91,7 @@ class Fields:
         return value
 
 
-def _is_plain(text: str) -> bool:
-    """Whether a text has no control characters and no lone surrogates, which UTF-8 cannot encode."""
-    return not any((mark < " " and mark not in "\n\r\t") or "\ud800" <= mark <= "\udfff" for mark in text)
+def _is_plain(text: str, *, controls: bool = False) -> bool:
+    """Whether a text has no lone surrogates, which UTF-8 cannot encode, and no control characters but `controls`."""
+    refused = "" if controls else " "
+    return not any((mark < refused and mark not in "\n\r\t") or "\ud800" <= mark <= "\udfff" for mark in text)

@@ -123,10 +123,10 @@ class LiveSearch(anywidget.AnyWidget):
 
     def back(self) -> None:
         """Takes the last move of a player back, and what nature drew after it; a search under way ends."""
-        actions = self._actions
-        while actions and self._is_natures(actions := actions[:-1]):
-            pass
-        self._go(actions)
+        for length in reversed(range(len(self._actions))):
+            if not self._is_natures(self._actions[:length]):
+                self._go(self._actions[:length])
+                return
 
     def publish(self, message: dict[str, Any], *, last: bool = False) -> None:
         """Shows a snapshot of the search; called on its thread."""

@@ -16,6 +16,7 @@ from typing import Any
 from engram.arena.configuration import MatchOptions, configure
 from engram.arena.database import shown
 from engram.fleet.processes import interpreter
+from engram.games.catalogue import game as game_of
 from engram.web.fields import Fields
 from engram.web.sessions import Busy, Missing
 from engram.web.trust import typed
@@ -98,8 +99,12 @@ class Runs:
             "seconds": fields.maybe_real("seconds", 0.0, 1e7), "sprt": fields.text("sprt", "") or None,
         }  # fmt: skip
         workers = fields.maybe_whole("workers", 1, 512)
-        with typed(game, a, b, allow_files=self._allow_files, named=self._named):
-            configure(game, a, b, **options).close()
+        trust: Any = {"allow_files": self._allow_files, "named": self._named}
+        with typed(game, **trust):
+            rules = game_of(game)
+        for player in (a, b):  # one at a time: a trusted game or player lends its trust to no other
+            with typed(player, **trust):
+                configure(rules, player, player, **options).close()
         values = {"game": game, "a": a, "b": b, **options, "workers": workers, "database": self._database}
         arguments = ["match", *(f"--{name}={value}" for name, value in values.items() if value is not None)]
         with self._lock:

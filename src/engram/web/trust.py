@@ -17,23 +17,22 @@ _PROGRAMS = ("gtp",)
 
 
 @contextmanager
-def typed(*texts: str, allow_files: bool, named: Collection[str] = ()) -> Iterator[None]:
-    """A block in which texts from the page become games and players.
+def typed(text: str, *, allow_files: bool, named: Collection[str] = ()) -> Iterator[None]:
+    """A block in which a text from the page, and no other, becomes a game or a player.
 
     Args:
       allow_files: any text may name a file. named: texts of the command line, which may in any case.
 
     Raises:
-      InvalidSpecification: another text names a file or a program, and files are not allowed.
+      InvalidSpecification: the text names a file or a program, and files are not allowed.
     """
-    for text in texts if not allow_files else ():
-        if text not in named and (is_in_file(text) or _names_files(text)):
-            raise InvalidSpecification(
-                f"{text} names a file or a program of this machine: start `engram serve` with --allow-files to use it"
-            )
-    if allow_files or any(text in named for text in texts):
+    if allow_files or text in named:
         yield
         return
+    if is_in_file(text) or _names_files(text):
+        raise InvalidSpecification(
+            f"{text} names a file or a program of this machine: start `engram serve` with --allow-files to use it"
+        )
     with stored("the page"):
         yield
 

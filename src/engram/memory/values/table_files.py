@@ -43,11 +43,7 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
       InvalidFile: as `storage.load`; or other metadata.
     """
     about, arrays = storage.load(path, KIND)
-    wanted = dict(belongs_to or {})
-    check_sources(path, about, wanted.pop("sources", None))
-    for name, value in wanted.items():
-        if about.get(name) != value:
-            raise InvalidFile(f"{path} is a table with {name} {about.get(name)}, not {value}")
+    _check(path, about, belongs_to or {})
     slots, entries = arrays.pop("slots", np.zeros(0)), arrays.pop("entries", np.zeros(0))
     capacity, num_replaced = about.get("capacity", -1), about.get("num_replaced", -1)
     whole = all(isinstance(number, int) and 0 <= number < 1 << 62 for number in (capacity, num_replaced))
@@ -65,13 +61,23 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
     return table, about, arrays
 
 
-def about(path: str | Path) -> dict[str, Any]:
-    """The metadata of a table's file.
+def about(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The metadata of a table's file; `belongs_to` as in `load`.
 
     Raises:
-      InvalidFile: see `storage.about`.
+      InvalidFile: see `storage.about`; or other metadata.
     """
-    return storage.about(path, KIND)
+    metadata = storage.about(path, KIND)
+    _check(path, metadata, belongs_to or {})
+    return metadata
+
+
+def _check(path: str | Path, about: Mapping[str, Any], belongs_to: Mapping[str, Any]) -> None:
+    wanted = dict(belongs_to)
+    check_sources(path, about, wanted.pop("sources", None))
+    for name, value in wanted.items():
+        if about.get(name) != value:
+            raise InvalidFile(f"{path} is a table with {name} {about.get(name)}, not {value}")
 
 
 def merge(tables: Sequence[Table], capacity: int | None = None) -> Table:

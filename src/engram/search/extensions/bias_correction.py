@@ -48,13 +48,12 @@ def _rebase(rows: np.ndarray, moved: bool) -> None:
             rows[total] = np.where(homes > 0, remaining[homes], 0.0)
         return
     homes[0] = 0  # the root is in no bucket
-    _add_parts(rows, FREED)
+    _add_parts(rows, np.flatnonzero(homes), FREED)
 
 
-def _add_parts(rows: np.ndarray, factor: float) -> None:
-    """Makes the first node of each bucket its home, and adds the nodes' parts to the sums there."""
+def _add_parts(rows: np.ndarray, members: np.ndarray, factor: float) -> None:
+    """Makes the first node of each bucket of some nodes its home, and adds their parts to the sums there."""
     homes = rows["home"]
-    members = np.flatnonzero(homes)
     _, first, bucket = np.unique(rows["key"][members], return_index=True, return_inverse=True)
     homes[members] = members[first][bucket]
     for total, part in _SUMS:
@@ -64,14 +63,15 @@ def _add_parts(rows: np.ndarray, factor: float) -> None:
 def _rebuild(tree: Tree, moved: bool) -> None:
     rows = tree.rows(ERRORS)[: tree.num_nodes]
     homes = rows["home"]
-    if moved and not np.array_equal(homes[homes], homes):  # a leaf was left, and its siblings have changed places
-        rows["total"] = rows["count"] = 0.0
-        _add_parts(rows, 1.0)
+    if moved and len(members := np.flatnonzero(homes[homes] != homes)):  # their home was a leaf that has been left
+        for total, _ in _SUMS:
+            rows[total][members] = 0.0
+        _add_parts(rows, members, 1.0)
     relist(rows, tree.rows(_TABLE), tree.num_nodes)
 
 
 ERRORS = Column(
-    error_dtype, "errors", rebase=_rebase, keeper=lambda game: bias_buckets(game),  # noqa: PLW0108 - defined below
+    error_dtype, "errors", rebase=_rebase, links=("home",), keeper=lambda game: bias_buckets(game),  # noqa: PLW0108 - defined below
     fault=lambda rows: fault(rows) or bounded(total=COUNT, count=COUNT, error=COUNT, weight=COUNT)(rows),
 )  # fmt: skip
 _TABLE = table_column("errors_table", _rebuild)

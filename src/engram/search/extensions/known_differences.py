@@ -3,7 +3,7 @@
 A group holds such positions. One of them, its home, keeps the sums of all. Each other position links to the home, with
 the known difference of their values. Three facts join groups, and groups never part:
 
-- two nodes have the same position (equal hash and mover);
+- two nodes have the same position (equal hash);
 - both are ends of games, whose values differ as their outcomes do;
 - their moves lead to the same groups, and the best moves to each group differ by the same amount, as do the two then.
 """
@@ -184,7 +184,7 @@ def _unsound(rows: np.ndarray) -> str | None:
 
 
 GROUPS = Column(
-    group_dtype, "groups", keeper=lambda game: known_differences(game),  # noqa: PLW0108 - defined below
+    group_dtype, "position_groups", keeper=lambda game: known_differences(game),  # noqa: PLW0108 - defined below
     fault=lambda rows: _unsound(rows)
     or bounded(difference=COUNT, total=COUNT, count=COUNT, sum=COUNT, visits=COUNT)(rows),
 )  # fmt: skip

@@ -49,7 +49,7 @@ def ucb1_local(tree, node, rng, parameters):
     sign = sign_of(parent)
     middle = 0.0
     half = 1.0
-    if row.above + row.below > 2.0:
+    if row.above + row.below > 2.0 + 1e-9:  # equal returns, discounted in other steps, differ by rounding
         middle = sign * (0.5 * (row.above - row.below))
         half = 0.5 * (row.above + row.below) - 1.0
     scale = ucb_scale(parent, parameters.exploration)

@@ -108,7 +108,8 @@ def exact_parents(tree, path, depth, value, parameters):
     Cost: O(visited children) a node on the path; 16 bytes a node.
     Source: KataGo, "Monte-Carlo graph search from first principles" (its documentation, 2023); Czech, Korus and
     Kersting, "Improving AlphaZero using Monte-Carlo graph search", ICAPS 2021. Deviation: equal positions stay nodes of
-    their own, with their own visits of moves; their values are averaged by visits, each as of its last visit.
+    their own, with their own visits of moves; their values are averaged by visits, each as of its last visit. If a
+    position comes twice on a path, the nodes between read its sum without the upper one.
     """
     nodes = nodes_of(tree)
     rows = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -83,9 +84,13 @@ def train(
         number = table_files.about(path).get("episodes", 0) if path.exists() else 0
         if number > episodes:
             raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
-    if output.exists() and table_files.about(output).get("episodes", 0):
-        if not any(output.parent.glob(f"{glob.escape(output.stem)}.seed*{glob.escape(output.suffix)}")):
-            raise InvalidFile(f"{output} is a table whose seeds' files are gone, so it cannot go on: name another file")
+    if output.exists():
+        merged = table_files.about(output, configuration.identity).get("seeds", math.inf)
+        parts = output.parent.glob(f"{glob.escape(output.stem)}.seed[0-9]*{glob.escape(output.suffix)}")
+        if len(list(parts)) < merged:
+            raise InvalidFile(
+                f"{output} is a table without the files of its seeds, so it cannot go on: name another file"
+            )
     plan = plan or EvaluationPlan()
     tell = progress or (lambda now: None)
     if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents and not on_cluster():
@@ -118,6 +123,8 @@ def _held(output: Path) -> Iterator[None]:
             yield
     except Timeout:
         raise InvalidFile(f"another training writes {output}: wait for it, or name another output") from None
+    except OSError as error:
+        raise InvalidFile(f"{output} cannot be written: {error.strerror}") from None
 
 
 def train_seed(

@@ -40,6 +40,13 @@ export class Runner extends EventTarget {
   }
 
   run() {
+    return this.#search({
+      ...this.game.fields, search: this.element.querySelector(".search").value, explain: this.explain,
+      simulations: Math.round(+this.element.querySelector(".simulations").value),
+    });
+  }
+
+  #search(fields) {
     return trying(async () => {
       this.stop();
       this.#thinking?.abort();
@@ -48,10 +55,7 @@ export class Runner extends EventTarget {
       this.snapshot = null;
       this.#say();
       try {
-        const { id } = await post("searches", {
-          ...this.game.fields, search: this.element.querySelector(".search").value, explain: this.explain,
-          simulations: Math.round(+this.element.querySelector(".simulations").value),
-        });
+        const { id } = await post("searches", fields);
         if (signal.aborted || thinking.stops) stopSearch(id);
         if (signal.aborted) return;
         this.id = thinking.id = id;
@@ -62,10 +66,10 @@ export class Runner extends EventTarget {
           this.dispatchEvent(new Event("snapshot"));
         }, signal);
       } catch (error) {
-        if (this.snapshot) this.snapshot.stopped = "interrupted";
+        if (this.snapshot && this.#thinking === thinking) this.snapshot.stopped = "interrupted";
         if (error.status !== 404 || !thinking.id || signal.aborted || thinking.stops) throw error;
         say("The search was lost with the server; it starts again.");
-        this.run();
+        this.#search(fields);
       } finally {
         if (this.#thinking === thinking) {
           this.#thinking = null;
