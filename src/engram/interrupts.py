@@ -38,10 +38,12 @@ def interrupt_event(patience_s: float = 1.0) -> Iterator[threading.Event]:
     def hear(_: int, frame: FrameType | None) -> None:
         nonlocal heard_at
         if time.monotonic() > heard_at + patience_s:
-            while frame is not None:
-                if frame.f_code in _interruptible:
+            # The function that calls the user's code catches what that code raises, not what it raises itself.
+            caller = frame and frame.f_back
+            while caller is not None:
+                if caller.f_code in _interruptible:
                     raise KeyboardInterrupt
-                frame = frame.f_back
+                caller = caller.f_back
         heard_at = min(heard_at, time.monotonic())
         event.set()
 

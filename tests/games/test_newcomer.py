@@ -313,7 +313,7 @@ class Endless(Puzzle):
         (Keyed, {}, "legal_actions must return a list, not a dict"),
         (Textless, {}, "__str__ of Textless must return a text, not None"),
         (Huge, {}, "outcome gave 10000.*…, not a finite number"),
-        (Boundless, {}, "outcome gave a int with numbers of thousands of digits, not a finite number"),
+        (Boundless, {}, "outcome gave a value with numbers of thousands of digits, not a finite number"),
         (HugeChance, {}, "chance must return a list of weights"),
         (Endless, {}, r"outcome gave nan, not a finite number \(after no moves, in a random game from there\)"),
         (Masked, {}, "must return actions, not a mask of True and False"),

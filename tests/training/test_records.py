@@ -196,3 +196,17 @@ def test_moves_of_a_table_are_on_the_board_or_passes(tmp_path):
     file.write_text("5\t7.5\tB+R\t?\t?\tx\taabbff\n")
     with pytest.raises(InvalidFile, match="not a game"):
         read(game_of("go:5"), [str(file)])
+
+
+def test_all_games_of_a_file_are_read_but_those_of_other_games(tmp_path):
+    game = b"(;GM[1]SZ[9]KM[%s]RE[B+1];B[cc];W[gg];B[ee])"
+    others = b"(;GM[11];B[c3];W[d4])(;GM[1]SZ[19];B[cc];W[dd])(;GM[1]SZ[9];B[zz])"
+    file = tmp_path / "many.sgf"
+    file.write_bytes(game % b"7.5" + others + game % b"6,5" + game % b"")
+    records = read(game_of("go:9"), [str(file)])
+    assert len(records) == 3
+    file.write_bytes(game % b"7.5" + b"(;GM[1")
+    assert len(read(game_of("go:9"), [str(file)])) == 1
+    file.write_bytes(b"(;GM[1]SZ[9];B[zz])" + game % b"7.5")
+    with pytest.raises(InvalidFile, match="not SGF"):
+        read(game_of("go:9"), [str(file)])

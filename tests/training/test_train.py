@@ -347,6 +347,14 @@ def test_a_training_names_the_package_that_it_lacks_before_it_begins(package, na
         training.require_torch()
 
 
+def test_a_kept_refusal_holds_no_folder(data, tmp_path):
+    train_records(plan_for(data), tmp_path / "run", stop_at=1)
+    with pytest.raises(InvalidFile, match="another plan") as refused:
+        train_records(replace(plan_for(data), seed=77), tmp_path / "run")
+    train_records(plan_for(data), tmp_path / "run", stop_at=2)
+    assert refused.value.__traceback__ is not None
+
+
 def test_the_log_has_no_step_without_a_checkpoint(data, tmp_path, monkeypatch):
     def fails(*_):
         raise KeyboardInterrupt

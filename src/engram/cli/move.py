@@ -69,9 +69,11 @@ def move(
     answer = explain_memory(tree, state) if why and has_memory else None
     memory = {} if answer is None else {"memory": answer.to_json()}
     texts = [f"{rules.render(state)}\n{result}", *(f"\n{text}" for text in (explanation, answer) if text)]
-    show((explanation or result).to_json() | memory, "\n".join(texts), as_json)
-    if save is not None:  # after the answer, which a full disk must not take
-        tree.save(save)
+    try:
+        show((explanation or result).to_json() | memory, "\n".join(texts), as_json)
+    finally:  # a full disk must not take the answer, nor a closed output the tree
+        if save is not None:
+            tree.save(save)
 
 
 def _game_and_start(file: Path | None, game: str | None, number: int | None) -> tuple[Game, State | None]:

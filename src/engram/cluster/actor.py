@@ -58,8 +58,8 @@ class Actor:
     """One worker; Ray keeps it in a process of its own, and the head calls its methods one after another."""
 
     def __init__(self) -> None:
-        if folder := os.environ.get("ENGRAM_CACHE_DIR"):
-            os.environ["ENGRAM_CACHE_DIR"] = os.path.abspath(folder)  # the working directory may change
+        if folder := os.environ.get("ENGRAM_CACHE_DIR"):  # the working directory may change
+            os.environ["ENGRAM_CACHE_DIR"] = os.path.abspath(os.path.expanduser(folder))
         self._link = _ActorLink()
         self._log: logging.Handler | None = None
 

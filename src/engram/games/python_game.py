@@ -55,7 +55,7 @@ def shortened(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:
-        text = f"a {type(value).__name__} with numbers of thousands of digits"
+        text = "a value with numbers of thousands of digits"
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
@@ -183,7 +183,7 @@ class PythonGame(Game):
         except (TypeError, OverflowError):
             raise InvalidGame(
                 f"{self.name}: legal_actions must return whole numbers from 0 to {self.num_actions - 1}, "
-                f"not {legal[0]!r}; action_name= gives them names"
+                f"not {shortened(legal[0])}; action_name= gives them names"
             ) from None
 
     def _write_actions(self, at: int, actions: int) -> int:
@@ -354,7 +354,7 @@ class PythonGame(Game):
         if not isinstance(player, SupportsIndex) or player not in self.movers:
             movers = " or ".join("2 (nature)" if mover == NATURE else str(mover) for mover in self.movers)
             remedy = "; the method chance() makes 2 nature" if player == NATURE else ""
-            raise InvalidGame(f"{self.name}: to_play is {player!r}, not {movers}{remedy}")
+            raise InvalidGame(f"{self.name}: to_play is {shortened(player)}, not {movers}{remedy}")
         return int(player)
 
     def outcome(self, state: Any, player: int = 0) -> float:

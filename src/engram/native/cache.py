@@ -50,7 +50,7 @@ def cache_root() -> Path:
     """
     folder = os.environ.get("ENGRAM_CACHE_DIR")
     if folder:
-        return Path(folder).expanduser()
+        return Path(os.path.expanduser(folder))
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "engram"
 

@@ -147,8 +147,14 @@ def forked(part: Extension) -> Extension:
 
 def _shape(part: Extension) -> tuple[Any, ...]:
     """All that compiled code of one tree's extension shares with that of another tree's."""
-    codes = {kind: [each.definition.function.__code__ for each in rule.parts] for kind, rule in part.operators.items()}
-    return codes, part.advice is None, tuple(part.functions)
+    rules = {kind: [_code(each.definition.function) for each in rule.parts] for kind, rule in part.operators.items()}
+    return rules, part.advice is None, tuple(part.functions)
+
+
+def _code(function: Any) -> tuple[Any, ...]:
+    """A function's code, and the numbers that it takes from around it."""
+    around = (cell.cell_contents for cell in function.__closure__ or ())
+    return function.__code__, function.__defaults__, [value for value in around if isinstance(value, (int, float, str))]
 
 
 Maker = Extension | Callable[[Game], Extension]

@@ -445,7 +445,7 @@ class Tree(Addressed):
 
         Returns the parent's first child, and its children in their new order as places from there.
 
-        Cost: O(children); with transpositions O(nodes).
+        Cost: O(children); with transpositions, or columns with `links`, O(nodes).
         """
         first, count = int(self.nodes[parent]["first_child"]), int(self.nodes[parent]["num_children"])
         last, at = int(self.nodes[parent]["num_visited"]) - 1, child - first
@@ -463,8 +463,9 @@ class Tree(Addressed):
         places = first + np.argsort(order)
         for column, rows in columns:
             for link in column.links:
-                inside = (rows[link] >= first) & (rows[link] < first + count)
-                rows[link][inside] = places[rows[link][inside] - first]
+                linked = rows[link][: self.num_nodes]
+                inside = (linked >= first) & (linked < first + count)
+                linked[inside] = places[linked[inside] - first]
             if not column.follows_action:
                 rows[first + place] = np.zeros((), column.dtype)
         self.nodes[parent]["num_visited"] = last

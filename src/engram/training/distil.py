@@ -17,7 +17,7 @@ from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 from engram.rng import mix
 from engram.training.records import PositionSource
 from engram.training.replay import Examples
-from engram.training.run import Course
+from engram.training.run import Course, frees_its_folder
 from engram.training.supervised import SupervisedPlan, SupervisedProgress, SupervisedRun
 
 
@@ -72,6 +72,7 @@ class DistillationData(PositionSource):
         return Examples(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
 
 
+@frees_its_folder
 def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
     """Trains a network on a table of values, or resumes a stopped training, in a folder (`TrainingRun`).
 

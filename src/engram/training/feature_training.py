@@ -18,7 +18,16 @@ from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
 from engram.training.feature_learner import FeatureLearner, FeatureValidation
 from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
-from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, names_architecture, with_nan
+from engram.training.run import (
+    EARLY,
+    Course,
+    HeldOutPlan,
+    TrainingProgress,
+    TrainingRun,
+    frees_its_folder,
+    names_architecture,
+    with_nan,
+)
 
 POSITIONS = "positions.safetensors"
 
@@ -60,6 +69,7 @@ class FeatureProgress(TrainingProgress):
     validation: FeatureValidation | None
 
 
+@frees_its_folder
 def train_features(plan: FeaturePlan, folder: str | Path, **course: Unpack[Course]) -> FeatureProgress:
     """Draws positions, values them, and trains features on them, or resumes a stopped training.
 

@@ -331,25 +331,33 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
-    """The games of an SGF file but those of another game or board, with stones set up, or with moves out of turn."""
+    """The games of an SGF file but those of another game or board, with stones set up, or with moves out of turn.
+
+    Later games that cannot be read are left out, too; the first one is an error of the file.
+    """
     from sgfmill import sgf, sgf_grammar
 
+    text = contents(path)
     try:
-        trees = [sgf.Sgf_game.from_coarse_game_tree(tree) for tree in sgf_grammar.parse_sgf_collection(contents(path))]
-    except ValueError as error:
-        raise InvalidFile(f"{path} is not SGF: {error}") from None
-    for tree in trees:
-        yield from _from_tree(path, tree, size, least)
-
-
-def _from_tree(path: Path, tree: Any, size: int, least: int | None) -> Iterator[RecordedGame]:
-    try:
-        root = tree.get_root()
-        texts = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
-        nodes = tree.get_main_sequence()
-        moves = [node.get_move() for node in nodes[1:]]
+        try:
+            trees = sgf_grammar.parse_sgf_collection(text)
+        except ValueError:
+            trees = [sgf_grammar.parse_sgf_game(text)]  # what follows the first game is no SGF
+        for number, tree in enumerate(trees):
+            try:
+                yield from _from_tree(sgf.Sgf_game.from_coarse_game_tree(tree), size, least)
+            except ValueError:
+                if number == 0:
+                    raise
     except ValueError as error:
         raise InvalidFile(f"{path} is not SGF: {str(error) or 'a move off the board'}") from None
+
+
+def _from_tree(tree: Any, size: int, least: int | None) -> Iterator[RecordedGame]:
+    root = tree.get_root()
+    texts = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
+    nodes = tree.get_main_sequence()
+    moves = [node.get_move() for node in nodes[1:]]
     moves = [(colour, point) for colour, point in moves if colour is not None]
     try:
         komi = float(root.get("KM")) if root.has_property("KM") else np.nan

@@ -8,19 +8,21 @@ import logging
 import math
 import os
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, astuple, dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
 
 from engram import storage
-from engram.errors import InvalidFile, InvalidParameter
+from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
 from engram.networks.by_name import find
@@ -33,6 +35,7 @@ from engram.training.learner import KIND, Learner
 _LOG = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
 LOCK = ".lock"
+Train = TypeVar("Train", bound=Callable[..., Any])
 NETWORK = "network.safetensors"
 RECENT = 200
 """Number of batches behind the mean losses."""
@@ -177,8 +180,9 @@ class TrainingRun(ABC):
     def trained_network(self, text: str) -> Network:
         """The trained network of `starting_network`."""
         goes_on = (self.folder / CHECKPOINT).exists() or any(self.folder.glob("checkpoint-[0-9]*"))
-        network = load_network(self.folder / NETWORK if goes_on else find(text, ARCHITECTURES))
-        check_fit(network.configuration, self.game, text)
+        path = self.folder / NETWORK if goes_on else find(text, ARCHITECTURES)
+        network = load_network(path)
+        check_fit(network.configuration, self.game, str(path) if goes_on else text)
         return network
 
     @abstractmethod
@@ -308,6 +312,23 @@ class TrainingRun(ABC):
             name = f"{self.folder.name} {hashlib.sha256(place.encode()).hexdigest()[:6]}"
             point = Point(self.plan.seed, step_of(line), measured=figures(without_nan(line)))
             self._results.add_point(name, plan, point)
+
+
+def frees_its_folder(train: Train) -> Train:
+    """Decorator of a training: a refusal that somebody keeps, as a notebook does, holds no folder.
+
+    Frames of its traceback hold the run, and the run its lock.
+    """
+
+    @wraps(train)
+    def refusing(*arguments: Any, **options: Any) -> Any:
+        try:
+            return train(*arguments, **options)
+        except EngramError as error:
+            traceback.clear_frames(error.__traceback__)
+            raise
+
+    return cast(Train, refusing)
 
 
 def names_architecture(text: str) -> bool:

@@ -35,7 +35,7 @@ from engram.networks.network import Network, load_network, save_network
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Examples, Replay
-from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun
+from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, frees_its_folder
 from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
 _GATE = Sprt(elo0=-20.0, elo1=20.0)
@@ -101,6 +101,7 @@ class SelfPlayProgress(TrainingProgress):
     max_age: int
 
 
+@frees_its_folder
 def train_self_play(
     plan: SelfPlayPlan, folder: str | Path, *, workers: int = 1, **course: Unpack[Course]
 ) -> SelfPlayProgress:

@@ -27,6 +27,7 @@ from engram.training.run import (
     HeldOutPlan,
     TrainingProgress,
     TrainingRun,
+    frees_its_folder,
     with_nan,
 )
 from engram.training.validation import Validation
@@ -158,6 +159,7 @@ class RecordsPlan(SupervisedPlan):
             raise InvalidParameter("no records to learn from: give a file")
 
 
+@frees_its_folder
 def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
     """Trains a network on records, or resumes a stopped training, in a folder (`TrainingRun`).
 

@@ -104,7 +104,7 @@ class Runs:
             rules = game_of(game)
         for player in (a, b):  # one at a time: a trusted game or player lends its trust to no other
             with typed(player, **trust):
-                configure(rules, player, player, **options).close()
+                configure(rules, player, "random", **options).close()
         values = {"game": game, "a": a, "b": b, **options, "workers": workers, "database": self._database}
         arguments = ["match", *(f"--{name}={value}" for name, value in values.items() if value is not None)]
         with self._lock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -85,9 +84,9 @@ def train(
         if number > episodes:
             raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
     if output.exists():
-        merged = table_files.about(output, configuration.identity).get("seeds", math.inf)
+        merged = table_files.about(output, configuration.identity).get("seeds")
         parts = output.parent.glob(f"{glob.escape(output.stem)}.seed[0-9]*{glob.escape(output.suffix)}")
-        if len(list(parts)) < merged:
+        if not isinstance(merged, int) or len(list(parts)) < merged:
             raise InvalidFile(
                 f"{output} is a table without the files of its seeds, so it cannot go on: name another file"
             )
@@ -119,12 +118,13 @@ def _held(output: Path) -> Iterator[None]:
     """Keeps other processes from training into the same files."""
     storage.make_folder(output.parent)
     try:
-        with FileLock(output.with_name(f".{output.name}.lock"), timeout=0):
-            yield
+        held = FileLock(output.with_name(f".{output.name}.lock")).acquire(timeout=0)
     except Timeout:
         raise InvalidFile(f"another training writes {output}: wait for it, or name another output") from None
     except OSError as error:
-        raise InvalidFile(f"{output} cannot be written: {error.strerror}") from None
+        raise InvalidFile(f"{output} cannot be written: {error.strerror or error}") from None
+    with held:
+        yield
 
 
 def train_seed(
