@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 from contextlib import closing
 from importlib.util import find_spec
@@ -576,6 +577,29 @@ def test_a_match_is_started_stopped_and_continued(tmp_path, in_the_background):
         for wrong in ({"games": 3}, {"a": "nothing"}, {"sprt": "elo0=x"}, {"game": ""}, {"workers": 0}, {"resign": 1}):
             refused(client, "runs", **(fields | wrong))
         refused(client, "runs/none/stop", 404)
+
+
+DEAF = """
+import signal, sys, time
+heard = []
+signal.signal(signal.SIGINT, lambda *_: heard.append(1) or (len(heard) > 1 and sys.exit(0)))
+print("ready", file=sys.stderr, flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def test_a_match_that_did_not_hear_is_interrupted_again(monkeypatch):
+    monkeypatch.setattr(web_runs, "_START", DEAF)
+    monkeypatch.setattr(web_runs, "AGAIN_S", 0.3)
+    run = web_runs.Run(["match"])
+    until = time.monotonic() + 60
+    while run.to_json()["lines"] != ["ready"] and time.monotonic() < until:
+        time.sleep(0.01)
+    run.stop()
+    while run.is_running and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not run.is_running and run.to_json()["stopped"] and not run.to_json()["failed"]
 
 
 # ------------------------------------------------------------------------------- security

@@ -23,6 +23,8 @@ from engram.web.trust import typed
 
 MOST = 2
 """Matches that may run at once."""
+AGAIN_S = 10.0
+"""Seconds until a match that goes on is interrupted again."""
 _KEPT = 20
 # A server that a script starts in the background ignores Ctrl-C, and its children would, too.
 _START = (
@@ -62,8 +64,14 @@ class Run:
     def stop(self) -> None:
         """Interrupts the match as Ctrl-C does; its games are recorded."""
         self._stopped = True
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGINT)
+        threading.Thread(target=self._interrupt, daemon=True).start()
+
+    def _interrupt(self) -> None:
+        # Again while it goes on: Python loses a signal that comes while a destructor runs.
+        while self.is_running:
+            with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(self._process.pid, signal.SIGINT)
+                self._process.wait(AGAIN_S)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the page."""
