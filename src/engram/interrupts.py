@@ -25,6 +25,12 @@ def may_be_interrupted(function: Work) -> Work:
     return function
 
 
+@may_be_interrupted
+def call_user(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls code of the user, from a place that expects any exception."""
+    return function(*arguments)
+
+
 @contextmanager
 def interrupt_event(patience_s: float = 1.0) -> Iterator[threading.Event]:
     """An event that Ctrl-C sets in the block instead of raising; outside the main thread it is never set.

@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +168,25 @@ def _sort_header(path: Path) -> None:
         header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
         file.seek(8)
         file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
+
+
+def hold(lock: Path, refusal: str) -> AbstractContextManager[Any]:
+    """Holds a lock file from now until the block ends that takes the answer.
+
+    Args:
+      refusal: the sentence where another process holds it.
+
+    Raises:
+      InvalidFile: it is held, or cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        return FileLock(lock).acquire(timeout=0)
+    except Timeout:
+        raise InvalidFile(refusal) from None
+    except OSError as error:
+        raise InvalidFile(f"{lock} cannot be written: {error.strerror or error}") from None
 
 
 def check_place(path: str | Path) -> None:

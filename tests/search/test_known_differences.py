@@ -14,6 +14,7 @@ from engram.presets import uct
 from engram.search.extensions.known_differences import GROUPS, find, kvda
 from engram.search.tree import TERMINAL
 from tests import reference
+from tests.games.test_contract import one_heap
 from tests.games_for_tests import WalkPosition, walk
 from tests.reference import Backup, LinePosition, Node, ReferenceSearch, Units, expectimax
 from tests.search.test_reference import GAMES, assert_same_tree, compare, position_after
@@ -253,28 +254,11 @@ def test_a_memory_s_advice_counts_between_groups():
     assert rows[0] == rows[2]  # its groups hold equal positions anyway
 
 
-def nim_moves(state, actions):
-    count = min(state.left, 3)
-    for action in range(count):
-        actions[action] = action
-    return count
-
-
-def nim_play(state, action):
-    state.left -= action + 1
-    state.player = 1 - state.player
-    return state.left == 0
-
-
 def test_positions_of_neighbouring_hashes_stay_apart():
     # README's hash: 2·left + player. Of 13 objects a player takes 1 and wins; every other move loses.
-    state = np.zeros(1, np.dtype([("left", np.int64), ("player", np.int64)]))
+    state = one_heap().initial_state()
     state["left"] = 13
-    nim = engram.Game(
-        "nim of 13", state=state, num_actions=3, max_moves=13, legal_actions=nim_moves, play=nim_play,
-        outcome=lambda state: -1.0 + 2.0 * state.player, to_play=lambda state: state.player,
-        hash=lambda state: state.left * 2 + state.player,
-    )  # fmt: skip
+    nim = one_heap(state=np.array(state).reshape(1), max_moves=13)
     search = engram.Search(nim, "uct(selection=kvda)")
     best = search.run(nim.initial_state(), engram.Limit(simulations=5000), seed=0).moves[0]
     assert best.action == 0 and best.value > 0.9

@@ -484,7 +484,7 @@ def test_no_password_of_a_database_is_shown(monkeypatch):
     )
     shown = []
     monkeypatch.setattr(web_runs.shlex, "join", lambda words: shown.extend(words) or "")
-    runs = web_runs.Runs("postgresql+psycopg://me:secret@host/results", allow_files=False)
+    runs = web_runs.Runs("postgresql+psycopg://me:secret@host/results", lambda text: False)
     with pytest.raises(OSError, match="stop here"):
         runs.start(Fields(b'{"game": "tic_tac_toe", "a": "uct", "b": "random"}'))
     assert "--database=postgresql+psycopg://me:***@host/results" in shown

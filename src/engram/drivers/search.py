@@ -19,7 +19,7 @@ from engram.drivers.turns import Turns, as_run, in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.interrupts import interrupt_event, may_be_interrupted
+from engram.interrupts import call_user, interrupt_event
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
@@ -464,12 +464,12 @@ class Search(Turns):
             due = now - last_report > 0.1 if every is None else work.total_done() // every > done_before // every
             if progress is not None and due:
                 last_report = now
-                _call(progress, work.total_done(), now - start)
+                call_user(progress, work.total_done(), now - start)
             if work.finished():
                 if work.is_proven(0):
                     return "proven"
                 return "simulations" if work.left() <= 0 else "decided"
-            if interrupted.is_set() or (stop is not None and _call(stop)):
+            if interrupted.is_set() or (stop is not None and call_user(stop)):
                 return "interrupted"
             if now >= end:
                 return "seconds"
@@ -492,8 +492,3 @@ class Search(Turns):
         moves, tree = root_moves(self._workspace), self.tree
         advice = None if moves.advice is None else tree.in_units(moves.advice)
         return replace(moves, value=tree.in_units(moves.value), advice=advice)
-
-
-@may_be_interrupted
-def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)

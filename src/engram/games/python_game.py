@@ -263,32 +263,30 @@ class PythonGame(Game):
         seed = self._draw(rng)
         if self._user_rollout is not None:
             return self._checked_outcome(self._user_rollout(state, seed))
-        draw = random.Random(seed).random
-        if self.has("chance") or self.has("reward") or self.discount != 1.0:
-            return self._random_return(at, draw)
-        answer = None
+        has_more = self.has("chance") or self.has("reward") or self.discount != 1.0
         try:
-            legal, play = state.legal_actions(), state.play
-            for _ in range(self.max_moves + 1):
-                if not len(legal):
-                    return self._outcome(at)
-                answer = play(legal[int(draw() * len(legal))])
-                legal = state.legal_actions()
+            return (self._random_return if has_more else self._random_outcome)(at, random.Random(seed).random)
         except TypeError:
-            self._checked_actions(state)  # what is no list has no length
+            self._checked_actions(state)  # an answer that is no list has no length
             raise
-        self._check_in_place(answer)
-        raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
+
+    def _random_outcome(self, at: int, draw: Callable[[], float]) -> float:
+        """The outcome of a random game from a state, without nature, rewards and discount."""
+        state, answer = self._states[at], None
+        legal, play = state.legal_actions(), state.play
+        for _ in range(self.max_moves + 1):
+            if not len(legal):
+                return self._outcome(at)
+            answer = play(legal[int(draw() * len(legal))])
+            legal = state.legal_actions()
+        raise self._too_long(answer)
 
     def _random_return(self, at: int, draw: Callable[[], float]) -> float:
         """The return of a random game from a state, in which nature draws; see `games.game`."""
-        state = self._states[at]
+        state, answer = self._states[at], None
         total, factor = 0.0, 1.0
-        answer = None
         for _ in range(self.max_moves + 1):
             legal = state.legal_actions()
-            if not hasattr(legal, "__len__"):
-                self._checked_actions(state)
             if not len(legal):
                 return total + factor * self._outcome(at)
             is_natures = self._mover(at) == NATURE
@@ -296,8 +294,12 @@ class PythonGame(Game):
             total += factor * self.reward(state)
             if self._is_over(state) or self._mover(at) != NATURE:
                 factor *= self.discount
+        raise self._too_long(answer)
+
+    def _too_long(self, answer: Any) -> InvalidGame:
+        """Why a random game did not end; `answer` is that of its last move."""
         self._check_in_place(answer)
-        raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
+        return InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
 
     # ---------------------------------------------------------------------------- for searches
 

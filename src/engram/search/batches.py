@@ -10,7 +10,7 @@ import numpy as np
 
 from engram.errors import OperatorError
 from engram.games.python_game import PythonGame
-from engram.interrupts import may_be_interrupted
+from engram.interrupts import call_user
 from engram.search import kernel
 from engram.search.evaluation import ANSWER_FAULTS, Evaluation, Evaluator, Outside, fault_of
 from engram.search.functions import Functions
@@ -155,7 +155,7 @@ class Batches:
                 states = [game.held(row) for row in self.batch[:count]]
             else:
                 states = np.ascontiguousarray(self._positions[:count])
-            return self._stored(self.checked(_answer(self._evaluator, states), count))
+            return self._stored(self.checked(call_user(self._evaluator.evaluate, states), count))
         except BaseException:
             kernel.withdraw_all(self._slots, self._waiting[:count])
             raise
@@ -168,8 +168,3 @@ class Batches:
             if len(own):
                 own[:] = part
         return stored
-
-
-@may_be_interrupted
-def _answer(evaluator: Evaluator, states: Any) -> Evaluation:
-    return evaluator.evaluate(states)

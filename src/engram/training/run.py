@@ -19,7 +19,6 @@ from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 
 from engram import storage
 from engram.errors import EngramError, InvalidFile, InvalidParameter
@@ -160,10 +159,8 @@ class TrainingRun(ABC):
         self._last_report = 0.0
         self._results: TrainingResults | None = None
         storage.make_folder(self.folder)
-        try:
-            self._held = FileLock(self.folder / LOCK).acquire(timeout=0)  # until `run` ends
-        except Timeout:
-            raise InvalidFile(f"another training works in {self.folder}: wait for it, or name another folder") from None
+        refusal = f"another training works in {self.folder}: wait for it, or name another folder"
+        self._held = storage.hold(self.folder / LOCK, refusal)  # until `run` ends
 
     def starting_network(self, text: str) -> NetworkModule:
         """A network to train: a new one by `architecture`, or a trained one by name or file.
@@ -179,11 +176,16 @@ class TrainingRun(ABC):
 
     def trained_network(self, text: str) -> Network:
         """The trained network of `starting_network`."""
-        goes_on = (self.folder / CHECKPOINT).exists() or any(self.folder.glob("checkpoint-[0-9]*"))
-        path = self.folder / NETWORK if goes_on else find(text, ARCHITECTURES)
-        network = load_network(path)
-        check_fit(network.configuration, self.game, str(path) if goes_on else text)
+        own = self.folder / NETWORK
+        network = load_network(own if self.checkpoint else find(text, ARCHITECTURES))
+        check_fit(network.configuration, self.game, str(own) if self.checkpoint else text)
         return network
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The last complete checkpoint; None before the first."""
+        path = self.folder / CHECKPOINT
+        return path if path.exists() else None
 
     @abstractmethod
     def advance(self, last: int) -> None:
@@ -204,11 +206,12 @@ class TrainingRun(ABC):
 
     def restore(self) -> dict[str, Any]:
         """Resumes from the folder's checkpoint; returns its description, {} without one."""
-        if not (self.folder / CHECKPOINT).exists():
+        path = self.checkpoint
+        if path is None:
             return {}
-        with storage.reading(self.folder / CHECKPOINT):
-            self.resume(storage.about(self.folder / CHECKPOINT, KIND))
-        return self.learner.load(self.folder / CHECKPOINT)
+        with storage.reading(path):
+            self.resume(storage.about(path, KIND))
+        return self.learner.load(path)
 
     def resume(self, about: dict[str, Any]) -> None:
         """Adds the seconds of a checkpoint, after a check of its plan.
@@ -315,9 +318,9 @@ class TrainingRun(ABC):
 
 
 def frees_its_folder(train: Train) -> Train:
-    """Decorator of a training: a refusal that somebody keeps, as a notebook does, holds no folder.
+    """Decorator of a training: an error that a notebook keeps does not keep the folder locked.
 
-    Frames of its traceback hold the run, and the run its lock.
+    The frames of its traceback hold the run, and the run holds the lock.
     """
 
     @wraps(train)

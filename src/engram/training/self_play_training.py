@@ -267,15 +267,20 @@ class _SelfPlayRun(TrainingRun):
 
     def _restore(self) -> None:
         """Resumes from the newest complete checkpoint."""
-        names = (path.name.removeprefix(_CHECKPOINT) for path in self.folder.glob(f"{_CHECKPOINT}*"))
-        numbers = [int(name) for name in names if name.isdigit()]
-        if not numbers:
+        checkpoint = self.checkpoint
+        if checkpoint is None:
             return
-        checkpoint = self.folder / f"{_CHECKPOINT}{max(numbers)}"
         about, arrays = storage.load(checkpoint / _GAMES, _GAMES)
         with storage.reading(checkpoint / _GAMES):
             self._take_up(about, arrays, checkpoint)
-        self._number = max(numbers)
+        self._number = int(checkpoint.name.removeprefix(_CHECKPOINT))
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """A folder; the newest has the largest number."""
+        names = (path.name.removeprefix(_CHECKPOINT) for path in self.folder.glob(f"{_CHECKPOINT}*"))
+        newest = max((int(name) for name in names if name.isdigit()), default=None)
+        return None if newest is None else self.folder / f"{_CHECKPOINT}{newest}"
 
     def _take_up(self, about: dict[str, Any], arrays: dict[str, np.ndarray], checkpoint: Path) -> None:
         about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack these fields

@@ -63,9 +63,8 @@ class Server:
     def __init__(self, settings: Settings):
         self.settings = settings
         self.sessions = Sessions(settings.max_searches)
-        self._named = settings.game, settings.search
-        self.records = ResultsReader(settings.database, allow_files=settings.allow_files, named=self._named)
-        self.runs = Runs(settings.database, allow_files=settings.allow_files, named=self._named)
+        self.records = ResultsReader(settings.database, self._allows)
+        self.runs = Runs(settings.database, self._allows)
 
     def routes(self) -> list[Route]:
         """The routes of `/api/`."""
@@ -195,7 +194,7 @@ class Server:
 
     def _allows(self, text: str) -> bool:
         """Whether a text may name files: without --allow-files only the texts of the command line may."""
-        return self.settings.allow_files or text in self._named
+        return self.settings.allow_files or text in (self.settings.game, self.settings.search)
 
 
 def application(settings: Settings) -> Starlette:

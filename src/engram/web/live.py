@@ -124,7 +124,7 @@ class LiveSearch(anywidget.AnyWidget):
     def back(self) -> None:
         """Takes the last move of a player back, and what nature drew after it; a search under way ends."""
         for length in reversed(range(len(self._actions))):
-            if not self._is_natures(self._actions[:length]):
+            if self._natures(self._actions[:length]) is None:
                 self._go(self._actions[:length])
                 return
 
@@ -142,17 +142,17 @@ class LiveSearch(anywidget.AnyWidget):
 
     def _drawn(self, actions: list[int]) -> list[int]:
         """A line, with nature's moves behind it drawn by their chances."""
-        while self._is_natures(actions):
-            state = self.search.game.play_moves(actions, self._first)
+        while (state := self._natures(actions)) is not None:
             actions = [*actions, self.search.game.drawn(state, self._dice.random())]
         return actions
 
-    def _is_natures(self, actions: list[int]) -> bool:
+    def _natures(self, actions: list[int]) -> State | None:
+        """The position after a line, if nature moves there."""
         game = self.search.game
         if not game.has("chance"):
-            return False
+            return None
         state = game.play_moves(actions, self._first)
-        return not game.is_over(state) and game.to_play(state) == NATURE
+        return state if not game.is_over(state) and game.to_play(state) == NATURE else None
 
     def _line(self) -> PlayedGame:
         game, actions = self.search.game, tuple(self._actions)

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,12 @@ class ResultsReader:
     """Readers of one results database; results are counted again only when games have come.
 
     Args:
-      database: a file or a URL; it need not exist yet. allow_files: its records may name the user's files.
+      database: a file or a URL; it need not exist yet. allows: whether a game of its records may name files.
     """
 
-    def __init__(self, database: str, *, allow_files: bool, named: Collection[str] = ()):
+    def __init__(self, database: str, allows: Callable[[str], bool]):
         self.database = database
-        self._allow_files, self._named = allow_files, named
+        self._allows = allows
         self._lock = threading.Lock()
         self._counted: dict[int, tuple[tuple[Any, ...], MatchResult]] = {}
 
@@ -102,7 +102,7 @@ class ResultsReader:
             records = results.games(number, first=game, last=game)
         if not records:
             raise DatabaseError(f"match {number} has no game {game}")
-        allowed = self._allow_files or configuration.game in self._named
+        allowed = self._allows(configuration.game)
         with configuration.stored(f"match {number} of {shown(self.database)}", allow_files=allowed):
             rules = game_of(configuration.game)
         (record,) = records

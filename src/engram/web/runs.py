@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -85,11 +85,11 @@ class Runs:
     """The matches that this server has started.
 
     Args:
-      database: where they are recorded. allow_files, named: as in `typed`.
+      database: where they are recorded. allows: whether a text may name files.
     """
 
-    def __init__(self, database: str, *, allow_files: bool, named: Collection[str] = ()):
-        self._database, self._allow_files, self._named = database, allow_files, named
+    def __init__(self, database: str, allows: Callable[[str], bool]):
+        self._database, self._allows = database, allows
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
 
@@ -107,11 +107,10 @@ class Runs:
             "seconds": fields.maybe_real("seconds", 0.0, 1e7), "sprt": fields.text("sprt", "") or None,
         }  # fmt: skip
         workers = fields.maybe_whole("workers", 1, 512)
-        trust: Any = {"allow_files": self._allow_files, "named": self._named}
-        with typed(game, **trust):
+        with typed(game, allow_files=self._allows(game)):
             rules = game_of(game)
         for player in (a, b):  # one at a time: a trusted game or player lends its trust to no other
-            with typed(player, **trust):
+            with typed(player, allow_files=self._allows(player)):
                 configure(rules, player, "random", **options).close()
         values = {"game": game, "a": a, "b": b, **options, "workers": workers, "database": self._database}
         arguments = ["match", *(f"--{name}={value}" for name, value in values.items() if value is not None)]

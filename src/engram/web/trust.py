@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,16 +17,13 @@ _PROGRAMS = ("gtp",)
 
 
 @contextmanager
-def typed(text: str, *, allow_files: bool, named: Collection[str] = ()) -> Iterator[None]:
+def typed(text: str, *, allow_files: bool) -> Iterator[None]:
     """A block in which a text from the page, and no other, becomes a game or a player.
-
-    Args:
-      allow_files: any text may name a file. named: texts of the command line, which may in any case.
 
     Raises:
       InvalidSpecification: the text names a file or a program, and files are not allowed.
     """
-    if allow_files or text in named:
+    if allow_files:
         yield
         return
     if is_in_file(text) or _names_files(text):

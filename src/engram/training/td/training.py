@@ -6,13 +6,10 @@ import glob
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from engram import storage
 from engram.arena.configuration import files_named
@@ -94,7 +91,9 @@ def train(
     tell = progress or (lambda now: None)
     if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents and not on_cluster():
         raise InvalidParameter("workers need a database that outlives them: give a file, or one worker")
-    with _held(output), TrainingResults(database) as results:
+    storage.make_folder(output.parent)
+    refusal = f"another training writes {output}: wait for it, or name another output"
+    with storage.hold(output.with_name(f".{output.name}.lock"), refusal), TrainingResults(database) as results:
         if on_cluster():
             _train_afar(configuration, output, episodes, seeds, plan, results, tell, workers)
         elif workers == 1 or len(seeds) == 1:
@@ -111,20 +110,6 @@ def train(
         opponents = {opponent.name for opponent in plan.opponents} | {MEASURED}
         return [point for point in results.points(plan.key(configuration))
                 if point.seed in seeds and point.episode <= episodes and point.opponent in opponents]  # fmt: skip
-
-
-@contextmanager
-def _held(output: Path) -> Iterator[None]:
-    """Keeps other processes from training into the same files."""
-    storage.make_folder(output.parent)
-    try:
-        held = FileLock(output.with_name(f".{output.name}.lock")).acquire(timeout=0)
-    except Timeout:
-        raise InvalidFile(f"another training writes {output}: wait for it, or name another output") from None
-    except OSError as error:
-        raise InvalidFile(f"{output} cannot be written: {error.strerror or error}") from None
-    with held:
-        yield
 
 
 def train_seed(
