@@ -146,7 +146,7 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
     NetworkEvaluator = named.NetworkEvaluator
     monkeypatch.setattr(named, "NetworkEvaluator", noted)
     sides = [f"puct(network='connect_four', num_leaves=8, backup={rule})" for rule in ("average", "softmax")]
-    options = {"games": 100, "simulations": 40, "seed": 3}
+    options = {"games": 40, "simulations": 40, "seed": 3}
     shared = records(monkeypatch, True, "connect_four", *sides, **options)
     asked = [one.asked for one in made if one.asked]
     assert len(asked) == 2 and made[-1].backend.computed < 0.7 * sum(asked) == 0.7 * made[-1].backend.asked
