@@ -16,7 +16,9 @@ from engram.arena.results import Results
 from engram.arena.runner import MatchRunner
 from engram.cli.app import app
 from engram.errors import InvalidParameter
+from engram.games.bounds import rounded
 from engram.games.game import NATURE
+from engram.games.python_game import PythonGame
 from tests.games_for_tests import walk
 
 MEMORY = ":memory:"
@@ -119,6 +121,50 @@ def test_openings_and_discount_count_in_the_outcome():
             total += factor * game.reward(state)
             factor *= 0.5
         assert record.outcome == pytest.approx(total + factor * game.outcome(state))
+
+
+class Shares:
+    """Four rewards in any order, of which the sum is 0 but for rounding."""
+
+    rewards = (0.1, 0.2, -0.3, 0.0)
+
+    def __init__(self, players, taken=()):
+        self.players, self.taken = players, taken
+
+    def legal_actions(self):
+        return [action for action in range(4) if action not in self.taken]
+
+    def play(self, action):
+        self.taken = (*self.taken, action)
+
+    def to_play(self):
+        return len(self.taken) % self.players
+
+    def reward(self):
+        return self.rewards[self.taken[-1]] if self.taken else 0.0
+
+    def outcome(self):
+        return 0.0
+
+    def copy(self):
+        return Shares(self.players, self.taken)
+
+
+@pytest.mark.parametrize("players", [1, 2])
+def test_rounding_wins_no_game(players):
+    game = PythonGame("shares", lambda: Shares(players), num_actions=4, max_moves=4, players=players, bounds=(-1.0, 1.0))
+    result = engram.match(game, "random", "random", games=40, workers=1, database=MEMORY)
+    assert result.draws == 40 and result.distinct_games > 10
+    if players == 2:
+        assert engram.check_game(game, games=20).draws == 20
+
+
+def test_a_sum_keeps_what_is_more_than_rounding():
+    assert rounded(0.1 + 0.2 - 0.3, 0.6) == 0.0
+    assert rounded(0.1 + 0.2, 0.3) == rounded(0.2 + 0.1, 0.3) == 0.3
+    for number in (3e-9, 1 / 3, 2.0**52 + 1, -1e17, 1e300 / 3):
+        assert rounded(number, abs(number)) == pytest.approx(number, rel=1e-12, abs=0)
+    assert rounded(2.0**52 + 1, 2.0**52) == 2.0**52 + 1
 
 
 def test_a_sequential_test_counts_pairs_of_one_player(file):

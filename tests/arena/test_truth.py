@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
+from engram import storage
 from engram.arena.truth.backup_truth import SolvedPosition, difference, measure, solved_positions, summarise, truth
 from engram.cli.app import app
 from engram.errors import InvalidParameter, InvalidSpecification
@@ -123,6 +124,9 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
         app, [*command[:-1], "-r", "average,erwa(step=0.2)", "-n", "20,40"], env={"COLUMNS": "250"}
     )
     assert table.exit_code == 0 and f"{rows[1]['bias']:+.3f} ± {1.96 * rows[1]['bias_error']:.3f}" in table.stdout
+    with storage.hold(tmp_path / ".truth.json.lock", "held"):
+        refused = CliRunner().invoke(app, [*command, "-n", "20"])
+    assert refused.exit_code == 2 and "another engram truth writes" in refused.stderr
     (tmp_path / "truth.json").write_text("{")
     assert CliRunner().invoke(app, [*command, "-n", "20"]).exit_code == 2
 

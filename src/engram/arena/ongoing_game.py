@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -9,6 +10,7 @@ from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import SPENT, GameRecord, Verdict
 from engram.drivers.result import Choice
 from engram.errors import EngramError
+from engram.games.bounds import rounded
 from engram.games.game import NATURE, Game, State
 from engram.printable import on_one_line
 from engram.rng import derive_seed
@@ -33,7 +35,6 @@ class OngoingGame:
     Attributes:
       state: the position. moves: played so far, the opening included.
       order: the sides in the order of players 0 and 1, `AB` or `BA`; with one player, the side that plays comes first.
-      total: rewards of all moves, the opening's too, for player 0, each with its discount.
     """
 
     def __init__(self, configuration: MatchConfiguration, game: Game, number: int, opening: Opening):
@@ -42,7 +43,7 @@ class OngoingGame:
         self._configuration, self._game = configuration, game
         self._opening, self.state = opening
         self.moves = list(self._opening)
-        self.total, self._factor = 0.0, 1.0
+        self._rewards, self._factor = list[float](), 1.0
         state = game.initial_state() if game.has("reward") or game.discount != 1.0 else self.state
         for action in self._opening if state is not self.state else ():
             state = game.play(state, action)
@@ -74,7 +75,7 @@ class OngoingGame:
 
     def _count_reward(self, state: State) -> None:
         game = self._game
-        self.total += self._factor * game.reward(state)
+        self._rewards.append(self._factor * game.reward(state))
         if game.discount != 1.0 and (game.is_over(state) or game.to_play(state) != NATURE):
             self._factor *= game.discount
 
@@ -118,10 +119,17 @@ class OngoingGame:
     def verdict(self) -> Verdict:
         """The result by the rules, by agreement or by the move limit, for the side that moved first."""
         if self._game.is_over(self.state):
-            return Verdict(self.total + self._factor * self._game.outcome(self.state), "end")
+            return Verdict(self._total(self._factor * self._game.outcome(self.state)), "end")
         if self._agreed:
             return Verdict(float(self._agreed), f"agreed at {self._configuration.resign:g}")
-        return Verdict(self.total if self._game.players == 1 else 0.0, "move limit")
+        return Verdict(self._total(0.0) if self._game.players == 1 else 0.0, "move limit")
+
+    def _total(self, end: float) -> float:
+        """All rewards, the opening's too, for player 0, each with its discount, and the amount at the end."""
+        if not any(self._rewards):
+            return end
+        amounts = [*self._rewards, end]
+        return rounded(math.fsum(amounts), math.fsum(map(abs, amounts)))
 
     def record(self, verdict: Verdict) -> GameRecord:
         """The game as it is recorded."""

@@ -14,7 +14,7 @@ from engram.arena.truth.backup_truth import TruthRow
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.console import say
 from engram.errors import InvalidFile
-from engram.storage import contents, make_folder, write_text
+from engram.storage import contents, hold, make_folder, write_text
 
 Row = TypeVar("Row", TruthRow, MemoryTruthRow)
 
@@ -29,13 +29,16 @@ class RowFile(Generic[Row]):
       game, searches: specifications. setting: the options that all rows share. kind: of the rows.
 
     Raises:
-      InvalidFile: it cannot be read, was measured with another setting, or its folder cannot be made.
+      InvalidFile: it cannot be read, another process writes it, it was measured with another setting, or its folder
+        cannot be made.
     """
 
     def __init__(self, path: Path, game: str, searches: Sequence[str], setting: dict[str, Any], kind: type[Row]):
         self._path, self._setting = path, setting
         self._sources = {search: f"{engram.__version__} {text_digest([game, search])}".strip() for search in searches}
         make_folder(path.parent)
+        refusal = f"another engram truth writes {path}: wait for it, or name another --output"
+        self._held = hold(path.with_name(f".{path.name}.lock"), refusal)
         self.rows: list[Row] = self._read(kind) if path.exists() else []
 
     def add(self, rows: Sequence[Row]) -> None:

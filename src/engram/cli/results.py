@@ -94,7 +94,8 @@ def _show_match(
             names = [{"moves": game.move_names(record.moves)} for record in records]
             data["game_records"] = [field | name for field, name in zip(fields, names, strict=True)]
             texts += [record.text(game) for record in records]
-            data["games_not_counted"] = others = len(records) - result.games
+            has_ended = result.sprt is not None and result.sprt.decision is not None
+            data["games_not_counted"] = others = len(records) - result.games if has_ended else 0
             if others:
                 texts.append(f"games that do not count, because the test had ended: {others}")
     show(data, "\n".join(texts), as_json)

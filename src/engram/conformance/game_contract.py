@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidGame, check_whole
-from engram.games.bounds import is_within
+from engram.games.bounds import is_within, rounded
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE, SLACK, Game, State, most_planes
 from engram.games.symmetry import Symmetry
@@ -107,7 +107,7 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float
     plays = play(max_s)
     lengths = [length for length, _ in plays]
     totals = [returns[0] for _, returns in plays]
-    signs = [int(np.sign(total)) for total in totals]
+    signs = [int(np.sign(rounded(returns[0], max(map(abs, returns))))) for _, returns in plays]
     all_returns = [number for _, returns in plays for number in returns]
     return CheckReport(
         game.name, len(plays), sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0),

@@ -1,6 +1,8 @@
-"""The bounds of a game's returns, up to rounding."""
+"""The bounds of a game's returns, and sums of rewards, up to rounding."""
 
 from __future__ import annotations
+
+import math
 
 from engram.native.jit import compiled
 
@@ -13,3 +15,12 @@ def is_within(value, low, high):
     """Whether a return lies within its bounds, up to rounding."""
     slack = ROUNDING * (high - low) + SINGLE * max(abs(low), abs(high))
     return low - slack <= value <= high + slack
+
+
+def rounded(total: float, largest: float) -> float:
+    """A sum without its rounding, so that 0.1 + 0.2 - 0.3 is 0 and equal sums are equal.
+
+    Args:
+      largest: the largest amount, in absolute value, that the sum could have. The answer has 13 of its digits.
+    """
+    return total if total.is_integer() else round(total, 13 - math.frexp(largest)[1] * 3 // 10)
