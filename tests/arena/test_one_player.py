@@ -152,7 +152,9 @@ class Shares:
 
 @pytest.mark.parametrize("players", [1, 2])
 def test_rounding_wins_no_game(players):
-    game = PythonGame("shares", lambda: Shares(players), num_actions=4, max_moves=4, players=players, bounds=(-1.0, 1.0))
+    game = PythonGame(
+        "shares", lambda: Shares(players), num_actions=4, max_moves=4, players=players, bounds=(-1.0, 1.0)
+    )
     result = engram.match(game, "random", "random", games=40, workers=1, database=MEMORY)
     assert result.draws == 40 and result.distinct_games > 10
     if players == 2:

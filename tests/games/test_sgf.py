@@ -61,17 +61,31 @@ def test_komi_has_one_name():
     assert read_sgf(b"(;SZ[9]KM[-99999.5])").game.name == "go:9,komi=-99999.5"
 
 
+@pytest.mark.parametrize("charset", ["Shift_JIS", "Big5", "GBK"])
+def test_a_character_whose_second_byte_is_a_backslash_hides_no_move(charset):
+    name = {"Shift_JIS": "ソ表", "Big5": "功許", "GBK": "誠"}[charset]
+    raw = f"(;CA[{charset}]PB[{name}]SZ[9];B[cc]C[{name}];W[dd];B[ee])".encode(charset)
+    assert b"\\]" in raw
+    assert [action for _, action in read_sgf(raw).moves] == [2 * 9 + 2, 3 * 9 + 3, 4 * 9 + 4]
+
+
+def test_an_empty_number_is_the_default():
+    file = read_sgf(b"(;SZ[9]HA[]KM[];B[cc])")
+    assert file.game.name == "go:9,komi=0" and file.moves == ((0, 20),)
+    assert read_sgf(b"(;SZ[9]HA[2.0]KM[7,5]AB[cc][gg];W[dd])").moves[0][0] == 1
+
+
 @pytest.mark.parametrize(
     ("raw", "word"),
     [
         (b"", "no SGF"), (b"(;SZ[9:13])", "9:13"), (b"(;SZ[26])", "26"), (b"(;KM[6.3])", "6.3"),
-        (b"(;GM[2])", r"GM\[2\]"), (b"(;KM[7,5])", "KM is no number, but '7,5'"),
+        (b"(;GM[2])", r"GM\[2\]"), (b"(;KM[7;5])", "KM is no number, but '7;5'"),
         (b"(;CA[\x16\x1b])", "encoding: \ufffd\ufffd"),
         (b"(;HA[" + b"9" * 5000 + b"])", "HA is no number"), (b"(;KM[123456.5])", "between -100,000 and 100,000"),
         (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
         (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[9];B[aa]W[bb])", "two moves"),
         (b"(;SZ[9];B[aa][bb])", "two moves"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
-        (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"),
+        (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"), (b"(;SZ[9];B[c\nc])", "a value is malformed"),
     ],
 )  # fmt: skip
 def test_what_is_no_game_is_refused(raw, word):

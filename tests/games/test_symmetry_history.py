@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engram.conformance.game_contract import check_game
-from engram.errors import InvalidGame
+from engram.errors import InvalidGame, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.games.go.rules import go, stones
 from engram.games.line.one_word import line
@@ -93,3 +93,18 @@ def test_symmetries_of_a_game_without_planes_are_checked():
     made = line(3, 3, 3)
     made.planes_shape = None
     assert check_game(made, games=4).games == 4
+
+
+def test_a_symmetry_whose_image_does_not_end_is_found():
+    """A cyclic shift of the columns keeps the moves legal, but not the lines across the edge."""
+    made = line(3, 4, 3)
+    shift = (np.arange(12) // 4 * 4 + (np.arange(12) + 1) % 4).tolist()
+    made.symmetries = [made.symmetries[0], Symmetry(shift, shift)]
+    with pytest.raises(InvalidGame, match="a symmetry changes the game"):
+        check_game(made, games=30)
+
+
+@pytest.mark.parametrize("images", [[0, 0, 1], [0, 1, 3], [[0, 1]], ["a"]])
+def test_a_symmetry_is_a_permutation(images):
+    with pytest.raises(InvalidParameter, match="each number from 0 to n-1 once"):
+        Symmetry([0, 1, 2], images)

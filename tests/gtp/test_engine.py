@@ -318,6 +318,38 @@ def test_no_game_is_lost_on_a_slow_machine_whose_clock_arithmetic_can_save(setti
         clock.set_left(left, stones_left)
 
 
+def test_no_long_game_is_lost_on_a_clock_that_leaves_milliseconds():
+    """A game of 304 moves on 13×13 with a second a side; each move costs a millisecond beyond its share."""
+    clock, left = Clock(1.0), 1.0
+    clock.reset()
+    for move in range(0, 304, 2):
+        share = clock.share(int((0.7 * 169 - move) / 2), (507 - move) // 2)
+        clock.spend(share, share)
+        left -= share + 0.001
+        assert left > 0, f"lost at move {move + 1}"
+
+
+def test_a_move_is_answered_before_the_root_of_its_tree_moves():
+    """In a tree of millions of nodes that takes seconds, which lost a game on time."""
+    ask = Session("go:5")
+    ask("play b c3")
+    session, events = ask.engine.session, []
+    advance = session.ready().advance
+    session.search.advance = lambda action: (events.append("advance"), advance(action))
+    ask.engine._write = lambda text: events.append(text[0])
+    ask("genmove w")
+    assert events == ["=", "advance"]
+    root = session.search.root
+    assert root is not None and session.position.game.same(root, session.position.state)
+    session.make_move(0)
+    session.make_move(1)
+    assert events == ["=", "advance", "advance"], "the next search comes after the root has moved"
+
+
+def test_an_error_repeats_no_word_of_megabytes():
+    assert len(Session()("play b " + "x" * 3_000_000)) < 2000
+
+
 def test_what_a_clock_learnt_stays_for_the_next_game():
     ask = Session("go:3", simulations=1)
     assert ask("time_settings 0 2 1") == "=\n\n"

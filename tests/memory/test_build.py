@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -271,3 +272,23 @@ def test_a_memory_of_ones_own_features_or_index_is_asked_by_its_file(own, tmp_pa
     INDICES.pop("whole_of_ones_own")
     refused = run("memory", "inspect", "indexed")
     assert refused.exit_code == 2 and "whole_of_ones_own" in refused.output and "import that file" in refused.output
+
+
+def test_a_memory_of_ones_own_features_knows_their_code_wherever_it_lies(own, tmp_path):
+    run, _ = own
+    text = (
+        "from dataclasses import replace\n\nimport numpy as np\n"
+        + OWN_PARTS.partition("import numpy as np\n")[2].partition("def indexed")[0]
+    )
+    text = re.sub(r"class Whole.*?\n\n", "", text, flags=re.DOTALL)
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "own_features.py").write_text(text)
+    search = ("-s", "here/own_features.py:mine")
+    built = run("memory", "build", "-g", "tic_tac_toe", "-o", "featured", "--games", "2", "-n", "20", *search)
+    assert built.exit_code == 0, built.output
+    moved = run("memory", "ask", "featured", "-s", "there/own_features.py:mine")
+    assert moved.exit_code == 0 and "memory: " in moved.output, moved.output
+    (tmp_path / "there" / "own_features.py").write_text(text + "# edited")
+    edited = run("memory", "ask", "featured", "-s", "there/own_features.py:mine")
+    assert edited.exit_code == 2 and "features own=own_features.numbers" in edited.output, edited.output

@@ -11,6 +11,7 @@ import pytest
 import engram
 from engram.drivers.recollection import explain_memory
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification, OperatorError
+from engram.games.python_game import PythonGame
 from engram.memory import files
 from engram.memory.features import Features, hashed
 from engram.memory.similar_positions import back_up_memory, position_memory, remembering
@@ -372,6 +373,44 @@ def test_positions_without_features_are_all_alike():
     search.run(search.game.initial_state(), engram.Limit(simulations=100))
     answer = explain_memory(search, search.game.initial_state())
     assert answer.witnesses and all(witness.neighbour.cosine == 0.0 for witness in answer.witnesses)
+
+
+class Slots:
+    """A game for one: a number of eight, shown as eight planes of one cell; every end is worth 8 of 10."""
+
+    def __init__(self, number=7):
+        self.number = number
+
+    def legal_actions(self):
+        return [0, 1] if self.number > 0 else []
+
+    def play(self, action):
+        self.number -= 1 + action
+
+    def to_play(self):
+        return 0
+
+    def outcome(self):
+        return 8.0
+
+    def copy(self):
+        return Slots(self.number)
+
+
+def one_hot(state):
+    return np.eye(8)[max(state.number, 0)].reshape(8, 1, 1)
+
+
+def test_planes_of_one_cell_are_numbers_and_answers_have_the_units_of_the_game():
+    game = PythonGame("slots", Slots, num_actions=2, max_moves=8, encode=one_hot, planes_shape=(8, 1, 1), players=1,
+                      bounds=(0.0, 10.0))  # fmt: skip
+    search = engram.Search(game, "memory_uct")
+    state = game.initial_state()
+    search.run(state, engram.Limit(simulations=200), seed=1)
+    answer = explain_memory(search, state)
+    assert answer.value == pytest.approx(8.0) and all(each.value == pytest.approx(8.0) for each in answer.witnesses)
+    cosines = [witness.neighbour.cosine for witness in answer.witnesses]
+    assert cosines[0] == pytest.approx(1.0) and max(cosines[1:]) < 0.9
 
 
 def test_features_that_are_no_numbers_are_named():

@@ -71,6 +71,7 @@ def test_ranges_that_are_none(text):
         ("uct", {"knots": 3}, "belong to a backup rule"),
         ("uct(backup=softmax)", {"knots": 0}, "1 to 32"),
         ("uct", {"tune": ["exploration=1:2", "exploration=1:3"]}, "twice"),
+        ("uct(backup=softmax)", {"knots": 3, "tune": ["backup.knots=1:2"]}, "take one of them"),
     ],
 )
 def test_spaces_that_are_none(search, options, sentence):

@@ -31,7 +31,7 @@ from engram.arena.database import Database
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.cli.app import app
-from engram.errors import DatabaseError
+from engram.errors import DatabaseError, InvalidSpecification
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
@@ -43,6 +43,12 @@ WHERE = space("uct", tune=["exploration=0.2:3:log"])
 
 def objective(file, seed=1):
     return MatchObjective("tic_tac_toe", WHERE, "random", 20, None, None, None, seed, str(file))
+
+
+def test_a_range_of_whole_numbers_without_its_mark_is_refused_before_a_trial(tmp_path):
+    open_range = replace(objective(tmp_path / "s.sqlite"), space=space("uct", tune=["expand_after=1:3"]))
+    with pytest.raises(InvalidSpecification, match=r"whole number.*written LOW:HIGH:int"):
+        open_range.check()
 
 
 def study(file, seed=1):

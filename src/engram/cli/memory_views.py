@@ -54,7 +54,7 @@ def write_contents(path: Path, file: Path, store: Store, *, allow_files: bool, *
     nothing = "This memory keeps no positions. One built with keep_states=true shows them here."
     parts += [section("The entries with the most returns", cards(boards) if boards else nothing)]
     write_report(
-        path, f"A memory of {game.name}: {file.name}", "What does this memory hold? Values are for the first player.",
+        path, f"A memory of {game.name}: {file.name}", "What does this memory hold? Values are player 0's, -1 to 1.",
         *parts, **how,
     )  # fmt: skip
 

@@ -448,7 +448,7 @@ def _is_symmetric(game: Game, symmetry: Symmetry, history: list[int]) -> bool:
         state, mirrored = game.play(state, action), game.play(mirrored, int(symmetry.actions[action]))
         if game.planes_shape and not np.array_equal(_planes(game, state), _planes(game, mirrored)[:, symmetry.cells]):
             return False
-    return game.outcome(state) == game.outcome(mirrored)
+    return game.is_over(mirrored) and game.outcome(state) == game.outcome(mirrored)
 
 
 def _planes(game: Game, state: State) -> np.ndarray:

@@ -21,7 +21,7 @@ class Witness:
 
     Attributes:
       neighbour: its similarity, value (for player 0) and share of the answer.
-      value, first: its value and its first return, in [-1, 1] for the player to move at the queried position.
+      value, first: its value and its first return, for the player to move at the queried position, in the game's units.
       position: the stored position; None where the store keeps none. board: its diagram.
     """
 
@@ -51,7 +51,7 @@ class MemoryAnswer:
     """The answer of a memory about a position.
 
     Attributes:
-      value: V̂_M in [-1, 1] for the player to move. count: N_M ≥ 0.
+      value: V̂_M for the player to move, in the game's units. count: N_M ≥ 0.
       witnesses: the stored positions behind it, the largest share first.
       corrects: the value is a correction, which a search adds to the position's value (`correct=true`).
     """
@@ -146,10 +146,17 @@ def explain_memory(search: Search, state: State, most: int = 5) -> MemoryAnswer 
         return None
     game, memory = search.game, position_memory(search.extensions, search.preset.text, "ask")
     assert memory.advice is not None
-    sign = 1.0 if game.to_play(state) == 0 else -1.0
-    witnesses = []
+    sign, tree = 1.0 if game.to_play(state) == 0 else -1.0, search.tree
+    corrects, witnesses = memory.advice.corrects, []
+
+    def in_units(value: float) -> float:
+        """A value for the player to move; a correction is a difference of values."""
+        return float(tree.in_units(sign * value))
+
     for neighbour in sorted(recollection.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
         position = stored_position(search, neighbour.row)
         diagram = None if position is None else game.render(position)
-        witnesses.append(Witness(neighbour, sign * neighbour.value, sign * neighbour.first, position, diagram))
-    return MemoryAnswer(sign * recollection.value, recollection.count, tuple(witnesses), memory.advice.corrects)
+        value, first = in_units(neighbour.value), in_units(neighbour.first)
+        witnesses.append(Witness(neighbour, value, first, position, diagram))
+    value = in_units(recollection.value) - (in_units(0.0) if corrects else 0.0)
+    return MemoryAnswer(value, recollection.count, tuple(witnesses), corrects)

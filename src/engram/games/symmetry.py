@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engram.errors import InvalidParameter
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix
 
@@ -16,10 +17,20 @@ class Symmetry:
 
     Attributes:
       cells: (height·width,) the image of each cell. actions: (num_actions,) the image of each action.
+
+    Raises:
+      InvalidParameter: one of them is not a permutation of 0, …, n-1.
     """
 
     cells: np.ndarray
     actions: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("cells", "actions"):
+            images = np.asarray(getattr(self, name))
+            if images.ndim != 1 or sorted(images.tolist()) != list(range(len(images))):
+                raise InvalidParameter(f"the {name} of a symmetry must hold each number from 0 to n-1 once")
+            object.__setattr__(self, name, images)
 
 
 def identity(num_cells: int, num_actions: int) -> Symmetry:

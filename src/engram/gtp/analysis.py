@@ -97,8 +97,8 @@ def stream(
         nonlocal last_report
         over = stop()
         if not over and time.perf_counter() - last_report >= interval_s:
-            last_report = time.perf_counter()
             report(result or search.so_far())
+            last_report = time.perf_counter()  # a report may take longer than the interval
         return over
 
     result = search.run(state, limit or Limit(seconds=_ENDLESS_S), seed=seed, stop=ended)

@@ -10,6 +10,8 @@ LAG_S = 0.05
 """Reserve at each move for the delay between this program and the referee's clock."""
 
 SHORTEST_S = 0.01
+"""Shortest time of a move, or half of what each move of the longest game has, if that is less; at least:"""
+LEAST_S = 0.001
 FEWEST_MOVES_LEFT = 8
 MOST_RESERVED = 0.9  # of the time left
 REMEMBERED = 20
@@ -66,7 +68,9 @@ class Clock:
             share = min(max((self.left_s - reserve) / max(moves_left, FEWEST_MOVES_LEFT), stone), self.left_s + stone)
         fatal = self.stones_left == 1 or (not self.stones_left and share >= self.left_s)
         feared = SUSPECTED * share if fatal and len(self.overruns) < FEW_OVERRUNS else 0.0
-        return max(SHORTEST_S, share - max(margin, LAG_S + SAFETY * feared))
+        coming = 2 * (self.stones_left or most_left)
+        least = min(SHORTEST_S, max(LEAST_S, self.left_s / coming)) if coming else SHORTEST_S
+        return max(least, share - max(margin, LAG_S + SAFETY * feared))
 
     def spend(self, seconds: float, share_s: float = math.inf) -> None:
         """Subtracts the time of a move; overtime starts where the main time is over.

@@ -44,8 +44,11 @@ class GtpEngine:
     def answer(self, line: str) -> None:
         """Carries out one line and writes its answer; does nothing for an empty line."""
         command = parse_line(line)
-        if command is None:
-            return
+        if command is not None:
+            self._carry_out(command)
+            self.session.settle()
+
+    def _carry_out(self, command: Command) -> None:
         try:
             if command.name in self._streams:
                 self._stream(command)

@@ -5,6 +5,8 @@ Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, dr
 
 from __future__ import annotations
 
+import numpy as np
+
 from engram.gtp.protocol import GtpError
 
 _CORNERS = ((0, 0), (2, 2), (0, 2), (2, 0))  # (column, row) among the lines of star points, from the lower left
@@ -51,20 +53,17 @@ def free_points(size: int, number: int) -> list[int]:
     if not 2 <= number < size * size:
         raise GtpError("invalid number of stones")
     points = fixed_points(size, min(number, max_fixed(size))) if max_fixed(size) else []
-    candidates = [action for action in range(size * size) if action not in points]
+    rows, columns = np.divmod(np.arange(size * size), size)
+    from_centre = (2 * rows - size + 1) ** 2 + (2 * columns - size + 1) ** 2
+    nearest = np.full(size * size, 8 * size**2)  # squared distances from the nearest stone
+
+    def put(point: int) -> None:
+        distance = (rows - rows[point]) ** 2 + (columns - columns[point]) ** 2
+        np.minimum(nearest, distance, out=nearest)
+
+    for point in points:
+        put(point)
     while len(points) < number:
-        best = max(candidates, key=lambda action: (_distance(action, points, size), -_from_centre(action, size)))
-        points.append(best)
-        candidates.remove(best)
+        points.append(int(np.lexsort((from_centre, -nearest))[0]))
+        put(points[-1])
     return points
-
-
-def _distance(action: int, stones: list[int], size: int) -> int:
-    """Squared distance from the nearest stone; 0 without stones."""
-    row, column = divmod(action, size)
-    return min(((row - stone // size) ** 2 + (column - stone % size) ** 2 for stone in stones), default=0)
-
-
-def _from_centre(action: int, size: int) -> int:
-    row, column = divmod(action, size)
-    return (2 * row - size + 1) ** 2 + (2 * column - size + 1) ** 2

@@ -192,17 +192,21 @@ class AnalysisEngine:
         player = _checked(
             "initialPlayer", parse_colour, query.get("initialPlayer") or "BW"[plays[0][0] if plays else 0]
         )
-        tasks = []
-        for turn, priority in zip(turns, priorities, strict=True):
+        for turn in turns:
             if type(turn) is not int or not 0 <= turn <= len(plays):
                 raise QueryError("analyzeTurns", f"a turn is 0 to {len(plays)}, not {turn!r}")
-            position = GoPosition(game)
-            sides = ([action for side, action in stones if side == colour] for colour in (0, 1))
-            _checked("initialStones", partial(position.place, player=player), *sides)
-            for side, action in plays[:turn]:
-                _checked("moves", position.play, side, action)
-            tasks.append(Task(query, turn, priority, position, position.turn, limit, perspective))
-        return tasks
+        position = GoPosition(game)
+        sides = ([action for side, action in stones if side == colour] for colour in (0, 1))
+        _checked("initialStones", partial(position.place, player=player), *sides)
+        positions, wanted = {0: position.copy()}, set(turns)
+        for number, (side, action) in enumerate(plays[: max(turns)], start=1):
+            _checked("moves", position.play, side, action)
+            if number in wanted:
+                positions[number] = position.copy()
+        return [
+            Task(query, turn, priority, positions[turn], positions[turn].turn, limit, perspective)
+            for turn, priority in zip(turns, priorities, strict=True)
+        ]
 
     @staticmethod
     def _move(game: Any, move: Any) -> tuple[int, int]:

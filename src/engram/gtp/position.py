@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from engram.errors import IllegalAction, InvalidState
 from engram.games.game import Game, State
@@ -33,6 +34,12 @@ class GoPosition:
     def turn(self) -> int:
         """The player to move."""
         return self.game.to_play(self.state)
+
+    def copy(self) -> GoPosition:
+        """An independent copy."""
+        other = copy(self)
+        other.moves = list(self.moves)
+        return other
 
     def clear(self) -> None:
         """Empties the board."""

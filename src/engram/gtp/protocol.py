@@ -17,6 +17,8 @@ from engram.errors import EngramError
 _CONTROL = {code: None for code in (*range(32), 127) if code not in (9, 10)} | {9: " "}
 _NUMBERED = re.compile(r"([0-9]+)(?:\s+|$)(.*)", re.DOTALL)
 
+MOST_TEXT = 1000
+"""Characters of an error sentence, which may repeat a word of the line."""
 COLOURS = "BW"
 """The letter of each player."""
 
@@ -61,7 +63,7 @@ def success(command: Command, text: str = "") -> str:
 
 def failure(command: Command, sentence: str) -> str:
     """The answer to a command that failed."""
-    return f"?{command.number} {' '.join(sentence.split())}\n\n"
+    return f"?{command.number} {' '.join(sentence[:MOST_TEXT].split())}\n\n"
 
 
 def parse_colour(word: str) -> int:

@@ -56,6 +56,8 @@ class Session:
             Limit(simulations=simulations, seconds=seconds)  # refuses numbers out of range before a game starts
         self.position = GoPosition(game)
         self.search: Search | None = None
+        self._unfollowed: int | None = None
+        """A move that was answered, to which the root of the tree has yet to move."""
         self.clocks: tuple[Clock, Clock] | None = None
         self.comments: dict[int, str] = {}
         self.waiting, self._interrupted = waiting, interrupted
@@ -100,12 +102,22 @@ class Session:
 
     def play(self, player: int, action: int) -> None:
         """Makes a move and moves the root of the search's tree."""
+        self._place(player, action)
+        self.settle()
+
+    def settle(self) -> None:
+        """Moves the root of the tree to the move of `make_move`. A large tree takes seconds: so after its answer."""
+        if self._unfollowed is not None and self.search is not None:
+            self.search.advance(self._unfollowed)
+        self._unfollowed = None
+
+    def _place(self, player: int, action: int) -> None:
+        self.settle()
         # After an `undo`, say, the root is another position: then the next search starts a new tree.
         root = self.search.root if self.search else None
         follows = root is not None and self.position.game.same(root, self.position.on_move(player))
         self.position.play(player, action)
-        if self.search and follows:
-            self.search.advance(action)
+        self._unfollowed = action if follows else None
 
     def undo(self, number: int = 1) -> None:
         """Takes back so many moves, and their comments.
@@ -128,13 +140,13 @@ class Session:
     ) -> str:  # fmt: skip
         """Searches within the clock, makes the move and keeps a comment; returns its vertex.
 
-        The clock counts it all: to move the root of a large tree takes time too. With `takes_dead` the move is the
-        likeliest next to a dead enemy stone, while there are any.
+        The root of the tree stays until `settle`. With `takes_dead` the move is the likeliest next to a dead enemy
+        stone, while there are any.
         """
         start, limit = time.perf_counter(), self._limit(player)
         result = self.look(player, limit, report, interval_s)
         action = self._taking(player, result) if takes_dead else result.action
-        self.play(player, action)
+        self._place(player, action)
         if self.clocks is not None:
             self.clocks[player].spend(time.perf_counter() - start, limit.seconds or math.inf)
         visits, line = sum(move.visits for move in result.moves), " ".join(result.moves[0].principal_variation)
@@ -162,6 +174,7 @@ class Session:
 
         No clock counts it; without a `limit`, a clock's share still bounds it.
         """
+        self.settle()
         state, limit, seed = self.position.on_move(player), limit or self._limit(player), self.next_seed()
         if report is None:
             return self.ready().run(state, limit, seed=seed, stop=self._enough)

@@ -14,6 +14,8 @@ from engram.rng import new_rng
 
 ROLLOUTS = 400
 """In all, shared among the moves by visits; each visited move has at least one."""
+FEWER = 60
+"""Of these, where the search goes on: hundreds of games take longer than the search between two reports."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,12 @@ class Territory:
 def territory(game: Game, state: State, result: SearchResult, seed: int) -> Territory:
     """The mean final board of rollouts, from each move of a search as often as the search preferred it."""
     rng, rollout = new_rng(seed), game.callbacks["rollout"].from_python
-    total = sum(move.visits for move in result.moves)
+    total, rollouts = sum(move.visits for move in result.moves), FEWER if result.stopped == "running" else ROLLOUTS
     boards, leads = np.zeros(game.num_actions - 1), {}
     buffer = game.new_buffer()
     for move in visited(result):
         share = move.visits / total if total else 1.0
-        after, count, lead = game.play(state, move.action), int(np.ceil(ROLLOUTS * share)), 0.0
+        after, count, lead = game.play(state, move.action), int(np.ceil(rollouts * share)), 0.0
         for _ in range(count):
             game.write(buffer, after)
             rollout(buffer.ctypes.data, rng.ctypes.data)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -28,6 +29,7 @@ from engram.native.buffers import buffers
 from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import Callback, compiled
 from engram.rng import GOLDEN, mix
+from engram.user_files import digest_of
 
 _BORDER = np.uint64(0xB0A7D)  # code of a cell beyond the edge
 _MOVER = np.uint64(0x30FE2)
@@ -114,9 +116,11 @@ def _patterns(features, planes, seed, out):
 def _clear_whole_planes(features, planes):
     """Clears constant planes, such as the side to move, which the features' names encode already.
 
-    Left in, they would make all cells of all positions similar for one player only.
+    Left in, they would make all cells of all positions similar for one player only. Planes of one cell are numbers.
     """
     cells = features.height * features.width
+    if cells == 1:
+        return
     for channel in range(features.channels):
         first = channel * cells
         same = planes[first] != np.float32(0.0)
@@ -224,13 +228,14 @@ class Features(Addressed):
             raise InvalidParameter(
                 f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
             )
-        source = f"planes={plane_weight:g}, patterns={pattern_weight:g}, no whole planes"
+        channels, height, width = shape or (0, 0, 0)
+        whole = "of one cell" if height * width == 1 else "no whole planes"
+        source = f"planes={plane_weight:g}, patterns={pattern_weight:g}, {whole}"
         if own is not None:
-            source = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
+            source = f"own={_named(own)}, num_own={num_own}"
         if embedding_size:
             source = f"embedding={embedding_name or 'unnamed'} of the mover, size={embedding_size}"
         self._text = f"{source}, seed={seed}"
-        channels, height, width = shape or (0, 0, 0)
         num_raw = num_own if own is not None else channels * height * width
         self._raw = buffers(max(num_raw, 1), np.float32, lasts=True)
         self._codes = np.zeros(max(height * width, 1), np.uint64)
@@ -266,6 +271,15 @@ class Features(Addressed):
             self.game.raise_pending()
             raise InvalidParameter(f"the features of this position of {self.game.name} failed or are not finite")
         return out
+
+
+def _named(own: Callable[..., Any]) -> str:
+    """The name of a user's function and a digest of its file, the same wherever the file lies and whoever loads it."""
+    code = getattr(own, "__code__", None)
+    file = Path(code.co_filename) if code is not None else None
+    if file is None or not file.is_file():
+        return f"{own.__module__}.{own.__qualname__}"
+    return f"{file.stem}.{own.__qualname__} {digest_of([file])}"
 
 
 def hashed(

@@ -15,7 +15,7 @@ from engram.arena.configuration import MatchConfiguration, MatchSetup, configure
 from engram.arena.game_record import configuration_key
 from engram.arena.match import play_match
 from engram.arena.report import MatchResult
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, InvalidSpecification
 from engram.intervals import NORMAL_95
 from engram.rng import derive_seed
 from engram.tuning.space import Space
@@ -64,11 +64,16 @@ class MatchObjective:
         return configuration_key(self.identity)
 
     def check(self) -> None:
-        """Makes the search at both ends of every range; raises EngramError if a player cannot be made."""
+        """Makes the search at both ends of every range, and within; raises EngramError if a player cannot be made."""
         middle = self.space.values([0.5] * len(self.space.tunables))
         for tunable in self.space.tunables:
             for value in (tunable.low, tunable.high):
                 self._configuration({**middle, tunable.name: value})
+            if not tunable.integer:
+                try:
+                    self._configuration({**middle, tunable.name: 0.62 * tunable.low + 0.38 * tunable.high})
+                except InvalidSpecification as error:
+                    raise InvalidSpecification(f"{error}; a range of whole numbers is written LOW:HIGH:int") from None
 
     def play(
         self, values: Mapping[str, float], name: int | str, games: int, *, workers: int = 1,

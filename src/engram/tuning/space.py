@@ -72,6 +72,8 @@ class Space:
         for name in self.names:
             if self.names.count(name) > 1:
                 raise InvalidParameter(f"{name} is named twice")
+        if self.num_knots and "backup.knots" in self.names:
+            raise InvalidParameter("--knots and --tune backup.knots set the same numbers: take one of them")
 
     @property
     def names(self) -> list[str]:

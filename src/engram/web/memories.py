@@ -50,7 +50,7 @@ def answer(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
 
 
 def entry(search: Search, row: int) -> dict[str, Any]:
-    """One stored position; its value is for player 0.
+    """One stored position; its value is for player 0, in the game's units.
 
     Raises:
       InvalidParameter: the memory has no such entry.
@@ -59,8 +59,9 @@ def entry(search: Search, row: int) -> dict[str, Any]:
     if row >= len(store):
         raise InvalidParameter(f"the memory has no entry {row}")
     state, record = stored_position(search, row), store.entries[row]
+    value = float(search.tree.in_units(record["value"]))
     return {
-        "row": row, "value": round(float(record["value"]), 4), "returns": float(record["visit_count"]),
+        "row": row, "value": round(value, 4), "returns": float(record["visit_count"]),
         "position": None if state is None else position(search.game, state),
     }  # fmt: skip
 

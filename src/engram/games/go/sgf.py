@@ -6,8 +6,10 @@ onto stones, suicide and repetitions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,10 @@ _HUNDREDTHS = {275, 325, 375, 550, 650, 750}
 _COLOURS = ("b", "w")
 _PROPERTIES = set(Presenter(MAX_SIZE, "UTF-8").property_types_by_ident)
 """Names of the properties of SGF, FF[4] and older."""
+_CHARSET = re.compile(rb"CA\s*\[([^\]]*)\]")
+_WITH_BACKSLASHES = {
+    "shift_jis", "shift-jis", "sjis", "cp932", "windows-31j", "big5", "big5-hkscs", "cp950", "gbk", "cp936", "gb18030",
+}  # fmt: skip
 MOST_NAMES = 10
 """Unknown properties that a warning names."""
 
@@ -130,10 +136,10 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
     try:
-        file = sgfmill_sgf.Sgf_game.from_bytes(raw)
+        file = sgfmill_sgf.Sgf_game.from_bytes(_without_backslashes(raw))
         root = file.get_root()
         if (kind := _number(root, "GM", 1)) != 1:
-            raise ValueError(f"it holds another game, GM[{kind}]")
+            raise ValueError(f"it holds another game, GM[{kind:g}]")
         size, komi = file.get_size(), _points(_number(root, "KM", 0.0))
         nodes = file.get_main_sequence()
         steps = [_step(node) for node in nodes]
@@ -254,14 +260,35 @@ def _set_up(game: Game, state: State, setup: _Setup, plays: Sequence[tuple[str, 
     return turn_to(state, player)
 
 
+def _without_backslashes(raw: bytes) -> bytes:
+    """A file of an East Asian encoding as UTF-8: of some characters there the second byte is that of a backslash.
+
+    Programs that escape bytes, not characters, double such a byte. Their files stay, for the parser reads bytes too.
+    """
+    charsets = {name.strip().lower() for name in _CHARSET.findall(raw)}
+    if len(charsets) != 1 or (charset := charsets.pop().decode("latin-1")) not in _WITH_BACKSLASHES:
+        return raw
+    try:
+        text = raw.decode(charset)
+    except UnicodeDecodeError:
+        return raw
+    ending = "".join(mark for mark in set(text) - {"\\"} if mark.encode(charset, "ignore").endswith(b"\\"))
+    bare = ending and re.search(rf"[{ending}](?!\\)", text)
+    return _CHARSET.sub(b"CA[UTF-8]", text.encode()) if bare else raw
+
+
 def _number(root: Any, name: str, default: float) -> float:
-    if not root.has_property(name):
+    """A number of the root; the default where its value is empty, as some programs write it."""
+    text = root.get_raw(name).decode("ascii", "backslashreplace").strip() if root.has_property(name) else ""
+    if not text:
         return default
     try:
-        return root.get(name)
+        number = float(text.replace(",", "."))
     except ValueError:
-        text = root.get_raw(name)[:20].decode("ascii", "backslashreplace")
-        raise ValueError(f"{name} is no number, but {text!r}") from None
+        raise ValueError(f"{name} is no number, but {text[:20]!r}") from None
+    if not isfinite(number):
+        raise ValueError(f"{name} is no number, but {text[:20]!r}")
+    return number
 
 
 def _points(komi: float) -> float:
@@ -271,7 +298,9 @@ def _points(komi: float) -> float:
 
 
 def _sentence(error: Exception) -> str:
-    text = " ".join(str(error).split())[:200] or "a value is malformed"
+    text = " ".join(str(error).split())[:200]
+    if not text or "unpack" in text:  # a point of one letter, or of three
+        text = "a value is malformed"
     # An error can quote bytes of a damaged file, which must not reach a terminal.
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
 
