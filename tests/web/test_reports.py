@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 import engram
@@ -65,6 +68,74 @@ def test_a_board_without_a_script_is_the_page_s_own(browser, name):
     assert drawn == theirs
     boxes = [page.locator(at).get_attribute("viewBox") for at in ("div > svg", "engram-board svg")]
     assert strokes([[boxes[0]]]) == strokes([[boxes[1]]])
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("format", "numbers"),
+    [
+        ("percent", [0.47, 0.50, 0.53, 0.57, 0.61]),
+        ("percent", [0.519, 0.521, 0.529]),
+        ("signed", [0.001, 0.002, 0.003, 0.004]),
+        ("number", [12345, 12350, 12360, 12380, 12399]),
+        ("number", [0.00001, 0.00002, 0.00004]),
+    ],
+)
+def test_marks_of_an_axis_have_the_digits_that_tell_them_apart(browser, tmp_path, format, numbers):
+    chart = Chart("a chart", [Series("a", range(len(numbers)), numbers)], x="x", y="y", format=format, ticks=[0])
+    write_report(tmp_path / "report.html", "a title", "a question", pictures([chart]))
+    context = browser.new_context()
+    page = context.new_page()
+    page.add_init_script("""
+      window.drawn = [];
+      const fillText = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+        window.drawn.push(text);
+        return fillText.call(this, text, ...more);
+      };""")
+    page.goto(f"file://{tmp_path / 'report.html'}")
+    page.locator("engram-curve canvas").wait_for()
+    texts = {text for text in page.evaluate("() => window.drawn") if re.search(r"[.,%+]", text)}
+    marks = np.sort([float(re.sub(r"[,%+ ]", "", text)) for text in texts])
+    steps = np.diff(marks)
+    assert len(marks) >= 4 and steps == pytest.approx(steps[0], rel=1e-6, abs=0), texts
+    context.close()
+
+
+def test_a_legend_of_long_names_takes_nothing_from_the_curves_and_paper_is_light(browser, tmp_path):
+    names = [f"uct(backup=softmax(knots=[{k}.12345, 1.23456, 2.34567, 3.45678, 1.98765]))" for k in range(4)]
+    series = [Series(name, [1, 2, 3], [k, k + 1, k]) for k, name in enumerate(names)]
+    dot = Chart("dot", [Series("a", [5], [3])], x="x", y="y")
+    wide = table([f"column {k}" for k in range(16)], [["0.123 [0.100, 0.200]"] * 16])
+    write_report(
+        tmp_path / "report.html", "a title", "a question",
+        section("Charts", pictures([Chart("long", series, x="x", y="y"), dot])),
+        section("Figures", wide),
+    )  # fmt: skip
+    context = browser.new_context(color_scheme="dark", viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(f"file://{tmp_path / 'report.html'}")
+    page.locator("engram-curve canvas").first.wait_for()
+    page.wait_for_timeout(300)
+    curve, over, legend = (
+        page.locator(at).first.bounding_box() for at in ("engram-curve", "engram-curve .u-over", ".u-legend")
+    )
+    assert over["height"] > 80 and legend["y"] + legend["height"] <= curve["y"] + curve["height"] + 1
+    page.emulate_media(media="print", color_scheme="dark")
+    page.wait_for_timeout(300)
+    scroll = page.locator(".report .scroll").last
+    assert scroll.evaluate("(place) => place.scrollWidth <= place.clientWidth + 1")
+    paper = scroll.evaluate("(place) => getComputedStyle(place.closest('.panel')).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
+    colours = page.evaluate(
+        """() => {
+          const canvas = document.querySelectorAll("engram-curve canvas")[1];
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height), seen = [];
+          for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 250) seen.push(data.slice(at, at + 3).join());
+          return [...new Set(seen)];
+        }"""
+    )
+    assert "31,107,102" in colours and "95,196,186" not in colours, "the single point, in the light's colour"
     context.close()
 
 

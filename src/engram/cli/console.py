@@ -102,17 +102,27 @@ def show(data: Any, text: object, as_json: bool) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = None) -> None:
-    """Prints rows without empty columns; the width is that of the terminal, or 160 in a file or pipe."""
+    """Prints rows without empty columns; the width is that of the terminal, or 160 in a file or pipe.
+
+    Where a column would break its words, each row is a list of its cells.
+    """
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title and on_one_line(title), title_justify="left")
     headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
+    cells = [[on_one_line("" if row[heading] is None else row[heading]) for heading in headings] for row in rows]
     for heading in headings:
         table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*("" if row[heading] is None else on_one_line(row[heading]) for heading in headings))
+    for texts in cells:
+        table.add_row(*texts)
     console = Console(width=None if sys.stdout.isatty() else 160, markup=False)
+    if table.__rich_measure__(console, console.options).minimum > console.width:
+        table = Table(title=table.title, title_justify="left", show_header=False, show_lines=True)
+        table.add_column(overflow="fold")
+        for texts in cells:
+            pairs = zip(headings, texts, strict=True)
+            table.add_row("\n".join(f"{heading}: {text}" for heading, text in pairs if text))
     with console.capture() as shown:  # Rich itself would end the program at a broken pipe
         console.print(table)
     typer.echo(shown.get(), nl=False)

@@ -74,7 +74,10 @@ def truth(
             truth_views.plot(view, game, rows, output / f"{view.name}.png")
         except MissingPackage as error:
             say(f"engram: no plot: {error}")
-        truth_views.write(view, game, rows, output / f"{view.name}.html", **typed(context))
+        how = typed(context)
+        if memory:
+            del how["settings"]["rules"]  # it has none
+        truth_views.write(view, game, rows, output / f"{view.name}.html", **how)
     if as_json:
         return print_json([asdict(row) for row in rows])
     print_table(view.table(rows))

@@ -56,11 +56,11 @@ class _Board:
     def svg(self, label: str) -> Markup:
         box = " ".join(_n(number) for number in self._box())
         # On large boards and on small ones the names can be read.
-        width = self._box()[2]
+        _, _, width, height = self._box()
         name = f"--name:{_n(min(0.5, max(width / 40, min(0.32, width / 27))))}px"
         ground: str = getattr(self, f"_{self.shape}")()
         pieces = "" if self.shape == "lattice" else self._pieces()
-        kind = f"board {safe(self.shape)} {safe(self.scene['pieces'])}"
+        kind = f"board {safe(self.shape)} {safe(self.scene['pieces'])}{' wide' if width > 2 * height else ''}"
         inside = f"{ground}{pieces}{self._drawn_heat()}{self._drawn_last()}"
         about = f'style="{name}" role="img" aria-label="{safe(label)}"'
         return Markup(f'<svg class="{kind}" viewBox="{box}" {about}>{inside}</svg>')

@@ -26,6 +26,7 @@ _NOTEBOOK = """
   .sides { display: flex; flex-wrap: wrap; gap: .6rem 1.6rem; align-items: flex-start; }
   .sides > * { min-width: 0; }
   .board { width: min(100%, 21rem); height: auto; display: block; }
+  .board.wide { width: min(100%, 44rem); }
   .card .board { width: 9rem; }
   dt, dd { float: none; width: auto; margin: 0; padding: 0; display: block; }
   dt { font-weight: 400; color: var(--soft); }
@@ -72,13 +73,13 @@ def _is_number(cell: object) -> bool:
 
 
 def whisker(value: float, low: float, high: float, *, least: float, most: float, middle: float | None = None) -> Markup:
-    """A point with its interval on a scale from `least` to `most`, and a line at `middle`; ends beyond are cut."""
+    """A point and its interval on a scale from `least` to `most`, a line at `middle` if inside; ends beyond are cut."""
 
     def x(number: float) -> str:
         share = (min(max(number, least), most) - least) / ((most - least) or 1.0)
         return f"{share * (_WIDTH - 8) + 4:.1f}"
 
-    zero = "" if middle is None else f'<path class="zero" d="M{x(middle)} 1V15"/>'
+    zero = "" if middle is None or not least <= middle <= most else f'<path class="zero" d="M{x(middle)} 1V15"/>'
     ends = f'<path d="M{x(low)} 8H{x(high)}M{x(low)} 4V12M{x(high)} 4V12"/>'
     point = f'<circle cx="{x(value)}" cy="8" r="3.5"/>'
     box = f'class="whisker" viewBox="0 0 {_WIDTH} 16" width="{_WIDTH}" height="16" aria-hidden="true"'

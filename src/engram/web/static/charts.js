@@ -2,10 +2,25 @@
 
 import { define, element, ink, percent, short, signed, tick } from "./html.js";
 
+// `step`: between two marks of an axis, which need as many digits as differ.
 const FORMATS = {
-  percent: (value) => percent(value), signed: (value) => signed(value), tick,
-  number: (value) => (Math.abs(value) >= 1e4 || (value && Math.abs(value) < 1e-3) ? value.toExponential(0) : String(+value.toPrecision(4))),
+  percent: (value, step) => (step ? `${(100 * value).toFixed(digits(100 * step))} %` : percent(value)),
+  signed: (value, step) => signed(value, step ? digits(step) : 2), tick,
+  number: (value, step) => (step && Math.abs(value) < 1e7 ? value.toLocaleString("en", { maximumFractionDigits: digits(step) })
+    : Math.abs(value) >= 1e4 || (value && Math.abs(value) < 1e-3) ? value.toExponential(0) : String(+value.toPrecision(4))),
 };
+
+/** The decimals that a number needs, at most 9. */
+function digits(step) {
+  for (let places = 0; places < 9; places++) if (Math.abs(step * 10 ** places - Math.round(step * 10 ** places)) < 1e-4 * step * 10 ** places) return places;
+  return 9;
+}
+
+/** The labels of a linear axis from its marks; on another scale each mark stands alone. */
+function labels(format, scale, splits, least) {
+  const shown = splits.filter((split) => split !== null), step = scale || shown.length < 2 ? undefined : shown[1] - shown[0];
+  return splits.map((split) => (split === null || split < least ? "" : format(split, step)));
+}
 
 /** Draws the curves of a report, each from the data that stand inside its element. */
 export function drawCurves(place) {
@@ -21,17 +36,20 @@ export class Curve extends HTMLElement {
   #asked = null;
   #size = new ResizeObserver(() => this.#fitTwice());
   #dark = matchMedia("(prefers-color-scheme: dark)");
+  #paper = matchMedia("print");
   #redraw = () => this.#asked && this.show(...this.#asked);
 
   connectedCallback() {
     this.#size.observe(this);
     this.#dark.addEventListener("change", this.#redraw);
+    this.#paper.addEventListener("change", this.#redraw);
     this.#redraw();
   }
 
   disconnectedCallback() {
     this.#size.disconnect();
     this.#dark.removeEventListener("change", this.#redraw);
+    this.#paper.removeEventListener("change", this.#redraw);
     this.#plot?.destroy();
     this.#plot = null;
   }
@@ -49,7 +67,7 @@ export class Curve extends HTMLElement {
     if (!this.isConnected) return;
     this.setAttribute("role", "img");
     this.setAttribute("aria-label", about);
-    const key = JSON.stringify([series, axes.x, axes.y, axes.lines, axes.range, axes.low, axes.high, this.#dark.matches]);
+    const key = JSON.stringify([series, axes.x, axes.y, axes.lines, axes.range, axes.low, axes.high, this.#dark.matches, this.#paper.matches]);
     if (this.#plot && this.key === key) { this.#plot.setData(data); return; }
     this.key = key;
     this.#plot?.destroy();
@@ -59,8 +77,8 @@ export class Curve extends HTMLElement {
     const options = {
       width: Math.max(160, this.clientWidth), height: Math.max(120, this.clientHeight),
       scales: { x: { time: false, distr: axes.logX ? 3 : 1, range: (_, low, high) => (axes.range ?? (low === high ? [low - 0.5, high + 0.5] : [low, high])) }, y: { distr: { log: 3, asinh: 4 }[axes.scale] ?? 1, asinh: 0.1, range: (_, low, high) => [axes.low ?? low, axes.high ?? high].map((end, k) => (low === high && axes.low == null ? end + (k ? 1 : -1) : end)) } },
-      axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(3)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, 44), grid: { stroke: ink("--edge"), width: 1, filter: (plot, splits) => splits.map((split) => (split < plot.scales.y.min ? null : split)) }, values: axes.format && ((plot, splits) => splits.map((split) => (split === null || split < plot.scales.y.min ? "" : axes.format(split)))) }],
-      series: [{ label: axes.x }, ...series.map((one) => ({ label: one.label, class: one.label ? undefined : "nameless", stroke: ink(one.colour), width: one.width ?? 2, dash: one.dash, paths: one.stairs ? uPlot.paths.stepped({ align: -1 }) : undefined, points: { show: one.points ?? undefined, size: 5, fill: ink(one.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
+      axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(3)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, (_, marks) => Math.max(44, 10 + 7 * Math.max(0, ...(marks ?? []).map((mark) => mark.length)))), grid: { stroke: ink("--edge"), width: 1, filter: (plot, splits) => splits.map((split) => (split < plot.scales.y.min ? null : split)) }, values: axes.format && ((plot, splits) => labels(axes.format, axes.scale, splits, plot.scales.y.min)) }],
+      series: [{ label: axes.x }, ...series.map((one) => ({ label: one.label, class: one.label ? undefined : "nameless", stroke: ink(one.colour), width: one.width ?? 2, dash: one.dash, paths: one.stairs ? uPlot.paths.stepped({ align: -1 }) : undefined, points: { show: data[0].length === 1 && one.label ? true : one.points ?? undefined, size: 5, fill: ink(one.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
       bands: series.flatMap((one, number) => (one.band ? [{ series: one.band, fill: ink(one.tint ?? "--band", one.tint ? 0.18 : 1) }] : [])),
       legend: { show: series.filter((one) => one.label).length > 1, live: false },
       cursor: { drag: { x: false, y: false } },
@@ -122,9 +140,14 @@ export class Curve extends HTMLElement {
     context.restore();
   }
 
+  /** The curves get most of the height of the style; a legend of long names adds to it. */
   #fit() {
-    const legend = this.querySelector(".u-legend")?.offsetHeight ?? 0;
-    if (this.#plot && this.clientWidth) this.#plot.setSize({ width: this.clientWidth, height: Math.max(100, this.clientHeight - legend) });
+    if (!this.#plot || !this.clientWidth) return;
+    this.style.height = "";
+    const legend = this.querySelector(".u-legend")?.offsetHeight ?? 0, own = this.clientHeight;
+    const height = Math.max(100, Math.round(0.6 * own), own - legend);
+    if (height + legend > own) this.style.height = `${height + legend}px`;
+    this.#plot.setSize({ width: this.clientWidth, height });
   }
 }
 

@@ -61,7 +61,7 @@ export function valueColour(value) {
 export const keyOf = (players) =>
   [0.8, -0.8].map((value, k) => `<i style="background:${valueColour(value)}"></i>${players[k] ? `good for ${safe(players[k])}` : "bad"}`).join(" ");
 
-const probe = element(`<i hidden></i>`);
+const probe = element(`<i hidden style="forced-color-adjust: none"></i>`);
 /** A colour of the style sheet, as a canvas takes it: in the dark or the light; `share`: of its strength. */
 export function ink(name, share = 1) {
   if (!probe.isConnected) document.body.append(probe);

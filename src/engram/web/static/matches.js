@@ -135,10 +135,12 @@ export class Matches {
     this.find("#one-title").textContent = `Match ${match.id}: ${match.a.player} against ${match.b.player}`;
     this.find(".verdict").textContent = `${match.verdict}. A: ${count(match.wins)} won, ${count(match.draws)} drawn, ${count(match.losses)} lost.`;
     const columns = match.curve.length ? match.curve[0].map((_, place) => match.curve.map((row) => row[place])) : [[], [], [], [], [], [], [], []];
+    // Where one side has won all games, there is no Elo, and an end of the interval is infinite.
     const bound = (number, low) => (number === null ? (low ? -800 : 800) : Math.max(-800, Math.min(800, number)));
-    this.find(".elo").show("Elo of A with its 95 % interval over the games", [columns[0], columns[6].map((x) => bound(x)), columns[5].map((x) => bound(x, true)), columns[4].map((x, k) => (x === null ? (columns[1][k] > 0.5 ? 800 : -800) : x))],
+    const isCut = match.curve.some((row) => row.slice(4, 7).some((number) => number === null || Math.abs(number) > 800));
+    this.find(".elo").show("Elo of A with its 95 % interval over the games", [columns[0], columns[6].map((x) => bound(x)), columns[5].map((x) => bound(x, true)), columns[4].map((x) => (x === null ? null : bound(x)))],
       [{ label: "", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "", colour: "--band", width: 1, points: false }, { label: "Elo", colour: "--accent" }],
-      { x: "games", y: "Elo of A", lines: [0], format: (value) => signed(value, 0) });
+      { x: "games", y: isCut ? "Elo of A, cut at ±800" : "Elo of A", lines: [0], format: (value) => signed(value, 0) });
     this.find(".test").hidden = !match.sprt;
     if (match.sprt) this.find(".llr").show("Log-likelihood ratio between its bounds", [columns[0], columns[7]], [{ label: "LLR", colour: "--accent" }],
       { x: "games", y: "LLR", low: Math.min(match.sprt.lower * 1.1, match.sprt.llr), high: Math.max(match.sprt.upper * 1.1, match.sprt.llr), lines: [match.sprt.lower, match.sprt.upper], format: tick });
