@@ -1,6 +1,6 @@
 """Ratings of the leagues that play.sh played: one table, one picture, and ratings.json with their numbers.
 
-python table.py FOLDER      the leagues in FOLDER, as `engram league --json` wrote them
+python table.py FOLDER      the leagues in FOLDER, as `engram league --json` wrote them; others stay as they are
 python table.py             those in ratings.json
 """
 
@@ -41,13 +41,12 @@ def rows_of(league: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     path = HERE / "ratings.json"
+    ratings = json.loads(path.read_text())
     if folder := sys.argv[1:]:
         files = {game: Path(folder[0]) / f"{game}.json" for game in GAMES}
         there = {game: file for game, file in files.items() if file.exists() and file.stat().st_size}
-        ended = {game: json.loads(file.read_text()) for game, file in there.items()}
-        text = json.dumps({game: rows_of(league) for game, league in ended.items()}, indent=1)
-        path.write_text(text + "\n")
-    ratings = json.loads(path.read_text())
+        ratings |= {game: rows_of(json.loads(file.read_text())) for game, file in there.items()}
+        path.write_text(json.dumps(ratings, indent=1) + "\n")
     games = [game for game in GAMES if game in ratings]
     means = {
         name: sum(rows[name]["elo"] for rows in ratings.values() if name in rows)
