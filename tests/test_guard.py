@@ -331,6 +331,16 @@ def test_the_first_compilation_is_announced_with_its_time(place):
     assert not python(folder, cache, "{'backup': rules.mean()}", ENGRAM_QUIET="", ENGRAM_GUARD="0").stderr
 
 
+def test_code_that_cannot_be_kept_is_announced_with_the_reason(tmp_path):
+    """A cache that is a file: each start would compile for seconds, and say that it was the last time."""
+    (tmp_path / "cache").write_text("")
+    code = "from engram.rng import mix; mix(1)"
+    environment = {**os.environ, "ENGRAM_CACHE_DIR": str(tmp_path / "cache"), "ENGRAM_QUIET": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    first = done.stderr.splitlines()[0]
+    assert "at each start" in first and f"cannot be kept in {tmp_path / 'cache'}: " in first
+
+
 def test_a_second_ctrl_c_ends_a_loop_that_begins_late(place):
     """The guarded run is short, so a rule may loop after it; Python's handler of Ctrl-C then never runs."""
     folder, cache = place

@@ -310,7 +310,7 @@ def _module(path: Path) -> ModuleType:
     name = path.stem
     folder = os.path.dirname(full)
     if name in sys.modules or importlib.util.find_spec(name) is not None:
-        name = f"{path.stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
+        name = f"{path.stem}_{hashlib.sha256(os.fsencode(full)).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, full)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -161,6 +161,26 @@ def test_rounding_wins_no_game(players):
         assert engram.check_game(game, games=20).draws == 20
 
 
+def test_equal_sums_of_other_amounts_are_equal(monkeypatch):
+    class Detours(Shares):
+        """A third, with or without a detour of 8 points."""
+
+        def legal_actions(self):
+            return [0, 1] if not self.taken else [] if len(self.taken) == 3 else [2]
+
+        def reward(self):
+            if not self.taken:
+                return 0.0
+            return (1 / 3, (8.0, 0.0)[self.taken[0]], (-8.0, 0.0)[self.taken[0]])[len(self.taken) - 1]
+
+        def copy(self):
+            return Detours(self.players, self.taken)
+
+    game = PythonGame("detours", lambda: Detours(1), num_actions=3, max_moves=4, players=1, bounds=(-10.0, 10.0))
+    result = engram.match(game, "random", "random", games=40, workers=1, database=MEMORY, opening_moves=0)
+    assert result.draws == 40 and result.distinct_games == 2
+
+
 def test_a_sum_keeps_what_is_more_than_rounding():
     assert rounded(0.1 + 0.2 - 0.3, 0.6) == 0.0
     assert rounded(0.1 + 0.2, 0.3) == rounded(0.2 + 0.1, 0.3) == 0.3

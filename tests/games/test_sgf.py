@@ -69,6 +69,14 @@ def test_a_character_whose_second_byte_is_a_backslash_hides_no_move(charset):
     assert [action for _, action in read_sgf(raw).moves] == [2 * 9 + 2, 3 * 9 + 3, 4 * 9 + 4]
 
 
+@pytest.mark.parametrize("charset", ["Shift_JIS", "Big5", "GBK", "GB18030"])
+@pytest.mark.parametrize("text", ["你好吗", "围棋", "あいう", "棋譜", "plain"])
+@pytest.mark.parametrize("ending", ["\\]", "\\\\", ""])
+def test_a_file_of_utf_8_that_names_another_encoding_is_read(charset, text, ending):
+    raw = f"(;CA[{charset}]SZ[9];B[cc]C[{text}{ending}];W[dd];B[ee])".encode()
+    assert len(read_sgf(raw).moves) == 3
+
+
 def test_an_empty_number_is_the_default():
     file = read_sgf(b"(;SZ[9]HA[]KM[];B[cc])")
     assert file.game.name == "go:9,komi=0" and file.moves == ((0, 20),)

@@ -104,7 +104,9 @@ def test_a_symmetry_whose_image_does_not_end_is_found():
         check_game(made, games=30)
 
 
-@pytest.mark.parametrize("images", [[0, 0, 1], [0, 1, 3], [[0, 1]], ["a"]])
+@pytest.mark.parametrize(
+    "images", [[0, 0, 1], [0, 1, 3], [[0, 1]], ["a"], [None, 0], [[0], [1, 2]], [0.0, 1.0], [False, True]]
+)
 def test_a_symmetry_is_a_permutation(images):
     with pytest.raises(InvalidParameter, match="each number from 0 to n-1 once"):
         Symmetry([0, 1, 2], images)

@@ -489,3 +489,12 @@ def test_a_failing_evaluation_keeps_the_points_before_it(tmp_path, monkeypatch):
         train(SMALL, tmp_path / "x.table", episodes=0, seeds=(0,), plan=plan, database=tmp_path / "x.sqlite")
     with TrainingResults(tmp_path / "x.sqlite") as results:
         assert {point.opponent for point in results.points(plan.key(SMALL))} == {one.name for one in PLAN.opponents}
+
+
+@pytest.mark.parametrize("curve", ["none/curve.png", "."])
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_first_episode(tmp_path, monkeypatch, curve):
+    monkeypatch.chdir(tmp_path)
+    command = ["train", "td", "-g", "tic_tac_toe", "--episodes", "20", "--simulations", "10", "--output", "a.table"]
+    refused = CliRunner().invoke(app, [*command, "--curve", curve])
+    assert refused.exit_code == 2 and "cannot be written" in refused.output
+    assert not (tmp_path / "a.table").exists()

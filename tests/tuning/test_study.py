@@ -45,8 +45,9 @@ def objective(file, seed=1):
     return MatchObjective("tic_tac_toe", WHERE, "random", 20, None, None, None, seed, str(file))
 
 
-def test_a_range_of_whole_numbers_without_its_mark_is_refused_before_a_trial(tmp_path):
-    open_range = replace(objective(tmp_path / "s.sqlite"), space=space("uct", tune=["expand_after=1:3"]))
+@pytest.mark.parametrize("bounds", ["1:3", "1:51", "1:101"])
+def test_a_range_of_whole_numbers_without_its_mark_is_refused_before_a_trial(tmp_path, bounds):
+    open_range = replace(objective(tmp_path / "s.sqlite"), space=space("uct", tune=[f"expand_after={bounds}"]))
     with pytest.raises(InvalidSpecification, match=r"whole number.*written LOW:HIGH:int"):
         open_range.check()
 

@@ -128,8 +128,9 @@ class OngoingGame:
         """All rewards, the opening's too, for player 0, each with its discount, and the amount at the end."""
         if not any(self._rewards):
             return end
-        amounts = [*self._rewards, end]
-        return rounded(math.fsum(amounts), math.fsum(map(abs, amounts)))
+        amounts, bounds = [*self._rewards, end], self._game.bounds
+        largest = max(map(abs, bounds)) if bounds else math.fsum(map(abs, amounts))
+        return rounded(math.fsum(amounts), largest)
 
     def record(self, verdict: Verdict) -> GameRecord:
         """The game as it is recorded."""

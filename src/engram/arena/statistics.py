@@ -270,7 +270,11 @@ class Sprt:
         for name, number in list(vars(self).items()):
             if isinstance(number, bool) or not isinstance(number, Real):
                 raise InvalidParameter(f"{name} of an SPRT must be a number, not {number!r}")
-            object.__setattr__(self, name, float(number))  # a record of the match has one way to write it
+            # A record of the match has one way to write it; a number beyond all floats is beyond all ranges, too.
+            try:
+                object.__setattr__(self, name, float(number))
+            except OverflowError:
+                object.__setattr__(self, name, math.inf)
         if not -1000 <= self.elo0 < self.elo1 <= 1000:
             raise InvalidParameter(f"an SPRT needs elo0 below elo1, both within ±1000, not {self.elo0} and {self.elo1}")
         if not (0 < self.alpha < 0.5 and 0 < self.beta < 0.5):

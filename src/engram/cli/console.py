@@ -106,14 +106,16 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = Non
 
     Where a column would break its words, each row is a list of its cells.
     """
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title and on_one_line(title), title_justify="left")
     headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
     cells = [[on_one_line("" if row[heading] is None else row[heading]) for heading in headings] for row in rows]
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for heading, *texts in zip(headings, *cells, strict=True):
+        longest = max(map(cell_len, " ".join([heading, *texts]).split()), default=0)
+        table.add_column(heading, overflow="fold", min_width=longest)
     for texts in cells:
         table.add_row(*texts)
     console = Console(width=None if sys.stdout.isatty() else 160, markup=False)

@@ -52,6 +52,8 @@ def tune(
     as_json: options.Json = False,
 ) -> None:
     """Tune a backup function and other numbers by noisy matches, then confirm on fresh games."""
+    from engram.plotting import new_figure
+    from engram.storage import make_folder
     from engram.tuning import require
 
     require()
@@ -69,6 +71,9 @@ def tune(
     budget: dict[str, Any] = {
         "max_games": max_games, "confirm_games": confirm_games, "trial_games": trial_games, "acquisition": acquisition,
     }  # fmt: skip
+    if report is not None:  # before long work
+        make_folder(report)
+        new_figure("a report")
     study = Study(objective, **budget)
     try:
         with options.place(cluster, gpu_share, allow_unequal=allow_unequal):
@@ -76,9 +81,9 @@ def tune(
     except KeyboardInterrupt:
         sentence = "interrupted; all games are recorded, and the same command continues from here"
         raise KeyboardInterrupt(sentence) from None
+    _show(study, best, confirmation, as_json)
     if report is not None:
         _write_report(report, study, confirmation, typed(context))
-    _show(study, best, confirmation, as_json)
 
 
 def _search_and_confirm(study: Study, budget: dict[str, Any], workers: int | None) -> tuple[StudyProgress, MatchResult]:

@@ -20,7 +20,7 @@ class Witness:
     """A stored position behind an answer.
 
     Attributes:
-      neighbour: its similarity, value (for player 0) and share of the answer.
+      neighbour: its similarity, value (for player 0, -1 to 1) and share of the answer.
       value, first: its value and its first return, for the player to move at the queried position, in the game's units.
       position: the stored position; None where the store keeps none. board: its diagram.
     """

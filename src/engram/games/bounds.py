@@ -21,6 +21,6 @@ def rounded(total: float, largest: float) -> float:
     """A sum without its rounding, so that 0.1 + 0.2 - 0.3 is 0 and equal sums are equal.
 
     Args:
-      largest: the largest amount, in absolute value, that the sum could have. The answer has 13 of its digits.
+      largest: the largest sum there could be, in absolute value. The answer has 13 of its digits.
     """
     return total if total.is_integer() else round(total, 13 - math.frexp(largest)[1] * 3 // 10)

@@ -27,8 +27,11 @@ class Symmetry:
 
     def __post_init__(self) -> None:
         for name in ("cells", "actions"):
-            images = np.asarray(getattr(self, name))
-            if images.ndim != 1 or sorted(images.tolist()) != list(range(len(images))):
+            try:
+                images = np.asarray(getattr(self, name))
+            except ValueError:  # of lists of different lengths
+                images = np.zeros(0)
+            if images.ndim != 1 or images.dtype.kind not in "iu" or sorted(images.tolist()) != list(range(len(images))):
                 raise InvalidParameter(f"the {name} of a symmetry must hold each number from 0 to n-1 once")
             object.__setattr__(self, name, images)
 

@@ -10,8 +10,8 @@ LAG_S = 0.05
 """Reserve at each move for the delay between this program and the referee's clock."""
 
 SHORTEST_S = 0.01
-"""Shortest time of a move, or half of what each move of the longest game has, if that is less; at least:"""
 LEAST_S = 0.001
+"""Shortest times of a move: half of what each move of the longest game has, but within these two."""
 FEWEST_MOVES_LEFT = 8
 MOST_RESERVED = 0.9  # of the time left
 REMEMBERED = 20

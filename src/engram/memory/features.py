@@ -11,6 +11,7 @@ Source: Weinberger et al., "Feature hashing for large scale multitask learning",
 from __future__ import annotations
 
 import ctypes
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from engram.memory.arithmetic import normalise
 from engram.memory.layout import MAX_DIMENSION
 from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
+from engram.native.cache import sources
 from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import Callback, compiled
 from engram.rng import GOLDEN, mix
@@ -274,12 +276,12 @@ class Features(Addressed):
 
 
 def _named(own: Callable[..., Any]) -> str:
-    """The name of a user's function and a digest of its file, the same wherever the file lies and whoever loads it."""
-    code = getattr(own, "__code__", None)
+    """A user's function: its name and a digest of its file and imports, the same wherever they lie."""
+    code = getattr(inspect.unwrap(own), "__code__", None)
     file = Path(code.co_filename) if code is not None else None
     if file is None or not file.is_file():
         return f"{own.__module__}.{own.__qualname__}"
-    return f"{file.stem}.{own.__qualname__} {digest_of([file])}"
+    return f"{file.stem}.{own.__qualname__} {digest_of(map(Path, sorted(sources(str(file)))))}"
 
 
 def hashed(

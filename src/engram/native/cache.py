@@ -187,8 +187,13 @@ def cache_folder(path: str, module: str) -> str | None:
     name = path.removesuffix(".py") if module == "__main__" else module
     try:
         return str(private_folder(f"{os.path.basename(name)}-{digest.hexdigest()[:20]}"))
-    except OSError:
+    except OSError as error:
+        unkept.append(f"{cache_root()}: {error.strerror or error}")
         return None
+
+
+unkept: list[str] = []
+"""Where compiled code cannot be kept, and why."""
 
 
 def private_folder(name: str) -> Path:

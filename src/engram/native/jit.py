@@ -29,7 +29,7 @@ from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import caching, lock
+from engram.native.cache import caching, lock, unkept
 from engram.native.messages import place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -49,7 +49,10 @@ class _Progress(event.Listener):
             self._began = time.perf_counter()
         if self._stage == 0:
             self._stage = 1
-            _tell("engram: compiling for this machine (once; kept on disk) ...")
+            kept = "once; kept on disk"
+            if unkept:
+                kept = f"at each start, for it cannot be kept in {unkept[0]}; ENGRAM_CACHE_DIR names another folder"
+            _tell(f"engram: compiling for this machine ({kept}) ...")
             threading.Thread(target=self._wait, daemon=True).start()
             atexit.register(self._end)
 

@@ -22,6 +22,8 @@ from engram.tuning.space import Space
 
 CONFIRMATION = "confirmation"
 
+_WITHIN = (3.0 - 5.0**0.5) / 2.0  # a place of a range that is no whole number between whole ends
+
 
 @dataclass(frozen=True)
 class MatchObjective:
@@ -71,7 +73,7 @@ class MatchObjective:
                 self._configuration({**middle, tunable.name: value})
             if not tunable.integer:
                 try:
-                    self._configuration({**middle, tunable.name: 0.62 * tunable.low + 0.38 * tunable.high})
+                    self._configuration({**middle, tunable.name: tunable.low + _WITHIN * (tunable.high - tunable.low)})
                 except InvalidSpecification as error:
                     raise InvalidSpecification(f"{error}; a range of whole numbers is written LOW:HIGH:int") from None
 

@@ -58,6 +58,8 @@ def td(
 
     from engram.fleet import default_workers
     from engram.memory.values.table import DEFAULT_CAPACITY
+    from engram.plotting import new_figure
+    from engram.storage import check_place
     from engram.training.td.curves import draw
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
     from engram.training.td.training import train
@@ -71,19 +73,24 @@ def td(
     )  # fmt: skip
     context.params.update({name: getattr(configuration, name) for name in numbers})  # for the report
     opponents = parse_opponents(evaluate, configuration.made_game)
+    if curve is not None:  # before long work
+        check_place(curve)
+        if curve.suffix != ".html":
+            new_figure("a picture")
     with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:
         points = train(
             configuration, output, episodes=episodes, seeds=range(seed, seed + seeds),
             plan=EvaluationPlan(opponents, every=every, games=games, opening_moves=evaluation_openings),
             workers=workers or default_workers(), database=database, progress=_View(live).update,
         )  # fmt: skip
-    if curve is not None:
-        draw(curve, f"{game}, {simulations} simulations", points, **typed(context))
     if as_json:
         rows = [{**asdict(point), "score": point.score} for point in points]
-        return print_json({"file": str(output), "points": rows})
-    _print(points)
-    typer.echo(f"{output}: play with it by {search}(table='{output}')")
+        print_json({"file": str(output), "points": rows})
+    else:
+        _print(points)
+        typer.echo(f"{output}: play with it by {search}(table='{output}')")
+    if curve is not None:
+        draw(curve, f"{game}, {simulations} simulations", points, **typed(context))
 
 
 class _View:

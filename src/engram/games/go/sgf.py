@@ -263,18 +263,26 @@ def _set_up(game: Game, state: State, setup: _Setup, plays: Sequence[tuple[str, 
 def _without_backslashes(raw: bytes) -> bytes:
     """A file of an East Asian encoding as UTF-8: of some characters there the second byte is that of a backslash.
 
-    Programs that escape bytes, not characters, double such a byte. Their files stay, for the parser reads bytes too.
+    Programs that escape bytes, not characters, double such a byte. Their files stay, for the parser reads bytes too,
+    and so do files of UTF-8 that name another encoding.
     """
     charsets = {name.strip().lower() for name in _CHARSET.findall(raw)}
     if len(charsets) != 1 or (charset := charsets.pop().decode("latin-1")) not in _WITH_BACKSLASHES:
         return raw
-    try:
-        text = raw.decode(charset)
-    except UnicodeDecodeError:
+    if _is_in(raw, "utf-8") or not _is_in(raw, charset):
         return raw
+    text = raw.decode(charset)
     ending = "".join(mark for mark in set(text) - {"\\"} if mark.encode(charset, "ignore").endswith(b"\\"))
     bare = ending and re.search(rf"[{ending}](?!\\)", text)
     return _CHARSET.sub(b"CA[UTF-8]", text.encode()) if bare else raw
+
+
+def _is_in(raw: bytes, charset: str) -> bool:
+    try:
+        raw.decode(charset)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _number(root: Any, name: str, default: float) -> float:

@@ -5,9 +5,10 @@ import { define, element, ink, percent, short, signed, tick } from "./html.js";
 // `step`: between two marks of an axis, which need as many digits as differ.
 const FORMATS = {
   percent: (value, step) => (step ? `${(100 * value).toFixed(digits(100 * step))} %` : percent(value)),
-  signed: (value, step) => signed(value, step ? digits(step) : 2), tick,
-  number: (value, step) => (step && Math.abs(value) < 1e7 ? value.toLocaleString("en", { maximumFractionDigits: digits(step) })
-    : Math.abs(value) >= 1e4 || (value && Math.abs(value) < 1e-3) ? value.toExponential(0) : String(+value.toPrecision(4))),
+  signed: (value, step) => (step && value ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits(step))}` : signed(value)), tick,
+  number: (value, step) => (!step ? (Math.abs(value) >= 1e4 || (value && Math.abs(value) < 1e-3) ? value.toExponential(0) : String(+value.toPrecision(4)))
+    : digits(step) < 9 && Math.abs(value) < 1e7 ? value.toLocaleString("en", { maximumFractionDigits: digits(step) })
+    : value ? value.toExponential(Math.min(15, Math.max(0, Math.ceil(Math.log10(Math.abs(value) / step) - 1e-9)))) : "0"),
 };
 
 /** The decimals that a number needs, at most 9. */
