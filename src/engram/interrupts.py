@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -65,15 +66,28 @@ def interrupt_event(patience_s: float = 1.0) -> Iterator[threading.Event]:
 
 
 @contextmanager
-def interrupts_later() -> Iterator[threading.Event]:
-    """Delays Ctrl-C until the end of the block, for short work that must not stop halfway; yields its event."""
+def interrupts_later(patience_s: float = math.inf) -> Iterator[threading.Event]:
+    """Delays Ctrl-C until the end of the block, for short work that must not stop halfway; yields its event.
+
+    Args:
+      patience_s: as in `interrupt_event`.
+    """
     event = threading.Event()
     try:
-        with interrupt_event(math.inf) as event:
+        with interrupt_event(patience_s) as event:
             yield event
     finally:
         if event.is_set():
             signal.raise_signal(signal.SIGINT)
+
+
+def shut_down(pool: Executor) -> None:
+    """Waits for all threads of a pool, whatever the handlers of signals raise meanwhile."""
+    is_over = False
+    while not is_over:
+        with suppress(BaseException):
+            pool.shutdown()
+            is_over = True
 
 
 def end_at_second_interrupt(patience_s: float = 2.0) -> None:

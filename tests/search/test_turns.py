@@ -1,5 +1,9 @@
 """A search in several hands: threads take turns, and nothing changes a search during a run."""
 
+import os
+import signal
+import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,6 +12,8 @@ import pytest
 import engram
 from engram import Limit, Lockstep, Search
 from engram.errors import InvalidState
+from engram.search.batches import Batches
+from engram.search.tree import Tree
 
 GAME = engram.game("connect_four")
 LATE = GAME.play_moves("1 1 2 2 3 3")
@@ -121,3 +127,88 @@ def test_an_evaluator_cannot_run_the_search_that_asks_it(together):
         run()
     evaluator.work = None
     assert run().simulations == 10
+
+
+def raising(monkeypatch, where, name):
+    """Lets Ctrl-C come at the end of a method's next call."""
+    method = getattr(where, name)
+
+    def call(*arguments, **options):
+        monkeypatch.setattr(where, name, method)
+        answer = method(*arguments, **options)
+        signal.raise_signal(signal.SIGINT)
+        return answer
+
+    monkeypatch.setattr(where, name, call)
+
+
+def test_ctrl_c_leaves_no_short_method_halfway(monkeypatch, tmp_path):
+    game = engram.game("connect_four")
+    start = game.initial_state()
+    lockstep = engram.Lockstep(game, "uct", 1)
+    best = lockstep.run([start], engram.Limit(simulations=2000), [1])[0].action
+    raising(monkeypatch, Tree, "descend")
+    with pytest.raises(KeyboardInterrupt):
+        lockstep.advance(0, best)
+    assert lockstep.run([start], engram.Limit(simulations=100), [1])[0].visits.sum() in (99, 100)
+
+    saved = engram.Search(game, "uct")
+    saved.run(game.play_moves("4 4 3"), engram.Limit(simulations=500))
+    saved.save(tmp_path / "tree")
+    search = engram.Search(game, "uct")
+    search.run(start, engram.Limit(simulations=100))
+    raising(monkeypatch, Tree, "rebuild")
+    with pytest.raises(KeyboardInterrupt):
+        search.load(tmp_path / "tree")
+    assert game.same(search.root, game.play_moves("4 4 3"))
+
+    asked = engram.Search(game, "puct", leaves=4)
+    raising(monkeypatch, Batches, "descend")
+    with pytest.raises(KeyboardInterrupt):
+        asked.ask(1)
+    (leaf,) = asked.leaves
+    raising(monkeypatch, Batches, "take_in")
+    with pytest.raises(KeyboardInterrupt):
+        asked.tell(leaf, 0.5)
+    assert not asked.leaves and asked.tree.nodes["in_flight"][0] == 0 and asked.tree.nodes["visit_count"][0] == 1
+
+
+@pytest.mark.parametrize("parallel", ["tree", "root"])
+def test_no_thread_stays_in_the_tree_after_an_alarm(parallel):
+    def late(*_):
+        raise TimeoutError
+
+    game = engram.game("tic_tac_toe")
+    search, before = engram.Search(game, "uct", threads=3, parallel=parallel), signal.signal(signal.SIGALRM, late)
+    try:
+        for number in range(30):
+            signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.001 * (number % 7))
+            with pytest.raises(TimeoutError):
+                search.run(game.initial_state(), engram.Limit(seconds=60))
+            result = search.run(game.initial_state(), engram.Limit(simulations=300))
+            assert result.simulations == 300
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_forked_process_starts_threads_of_its_own():
+    game = engram.game("tic_tac_toe")
+    search = engram.Search(game, "uct", threads=2)
+    search.run(game.initial_state(), engram.Limit(simulations=100))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks of processes with threads
+        child = os.fork()
+    if child == 0:
+        try:
+            result = search.run(game.initial_state(), engram.Limit(simulations=100))
+            os._exit(0 if result.simulations == 100 else 1)
+        finally:
+            os._exit(2)
+    deadline = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if ended[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)

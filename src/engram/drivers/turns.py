@@ -8,14 +8,18 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engram.errors import InvalidState
+from engram.interrupts import interrupts_later
+from engram.native.addressed import Addressed
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Turns")
 
 
-class Turns:
+class Turns(Addressed):
     """Base of searches that several threads may call, and that their own evaluator or `progress` may call."""
+
+    title, instead = "a search", "save its tree and load it, or make another Search"
 
     def __init__(self) -> None:
         self._turn = threading.RLock()
@@ -23,8 +27,17 @@ class Turns:
 
 
 def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Decorator of a short method: it waits for those of other threads, and is refused during a run."""
-    return _guarded(method, runs=False)
+    """Decorator of a short method: it waits for those of other threads, and is refused during a run.
+
+    Ctrl-C comes at its end, so that no tree is left halfway; a second one still ends a Python game that never returns.
+    """
+
+    @wraps(method)
+    def whole(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+        with interrupts_later(patience_s=1.0):
+            return method(self, *args, **options)
+
+    return _guarded(whole, runs=False)
 
 
 def as_run(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
+from engram.interrupts import shut_down
 from engram.native import clock
 from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
@@ -109,6 +111,7 @@ class Workspace(Addressed):
         # Slots of one tree: leaves that wait for an evaluator, or threads.
         self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
+        self._pool_process = 0
         num_slots = num_trees * self.sharers
         source: Any = preset.evaluator
         asks_itself = source is None or (hasattr(source, "evaluate") and not isinstance(source, type))
@@ -419,9 +422,9 @@ class Workspace(Addressed):
         return np.array(numbers, np.int64) * self.sharers
 
     def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
-        # Every thread has left the kernel when this returns: the arrays may move then.
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
+        # Every thread has left the kernel when this ends: the arrays may move then.
+        if self._pool is None or self._pool_process != os.getpid():  # a fork has none of the threads
+            self._pool, self._pool_process = ThreadPoolExecutor(self.threads - 1, "engram"), os.getpid()
         if self._shared:
             left = self.left()
             portion = max(1, min(count, left) // (PORTIONS * self.threads))
@@ -432,16 +435,18 @@ class Workspace(Addressed):
             arguments: tuple[Any, ...] = (np.array([total, left - total]), portion, *clock_arguments)
         else:
             work, arguments = kernel.simulate, (-(-count // self.threads),)
-        futures = [
-            self._pool.submit(work, self.program, self.slots[number : number + 1], *arguments)
-            for number in range(1, self.threads)
-        ]
         try:
+            futures = [
+                self._pool.submit(work, self.program, self.slots[number : number + 1], *arguments)
+                for number in range(1, self.threads)
+            ]
             work(self.program, self.slots[:1], *arguments)
-        finally:
-            wait(futures)
-        for future in futures:
-            future.result()
+            for future in futures:
+                future.result()
+        except BaseException:  # also of a signal's handler, wherever it comes
+            pool, self._pool = self._pool, None
+            shut_down(pool)
+            raise
         if self._shared and not (self.slots["status"] < 0).any():
             left, early = self.left(), self.slots[0]["stop_early"]
             if left <= 0 or (early and kernel.is_decided(self.trees[0].header[0], left)):
