@@ -29,13 +29,14 @@ def joined() -> dict[tuple[int, int, float], tuple[int, float, float]]:
         cell = CELL.fullmatch(name)
         if cell is None or int(cell[4]) not in SEEDS[int(cell[3])]:
             continue
-        half = (row["high"] - row["low"]) / 2
-        groups.setdefault((int(cell[3]), int(cell[1]), float(cell[2])), []).append((row["games"], row["score"], half))
+        part = row["games"], row["score"], row["score"] - row["low"], row["high"] - row["score"]
+        groups.setdefault((int(cell[3]), int(cell[1]), float(cell[2])), []).append(part)
     rows = {}
     for at, parts in groups.items():
-        games = sum(number for number, _, _ in parts)
-        score = sum(number * part for number, part, _ in parts) / games
-        rows[at] = (games, score, math.sqrt(sum((number * half) ** 2 for number, _, half in parts)) / games)
+        games = sum(number for number, *_ in parts)
+        score = sum(number * part for number, part, *_ in parts) / games
+        below, above = (math.sqrt(sum((part[0] * part[side]) ** 2 for part in parts)) / games for side in (2, 3))
+        rows[at] = (games, score, below, above)
     return dict(sorted(rows.items()))
 
 
@@ -51,10 +52,10 @@ def main() -> None:
             points = [(t, *row) for (at, t), row in of_budget.items() if at == m]
             # Beside each other, so that the intervals of one temperature are not drawn over each other.
             places = [t * 1.08 ** (shift - 1) for t, *_ in points]
-            scores, halves = [100 * point[2] for point in points], [100 * point[3] for point in points]
-            axes.errorbar(places, scores, halves, marker="o", capsize=3, label=f"M = {m}")
-            for t, games, score, half in points:
-                low, high = 100 * (score - half), 100 * (score + half)
+            scores, ends = [100 * point[2] for point in points], [[100 * point[k] for point in points] for k in (3, 4)]
+            axes.errorbar(places, scores, ends, marker="o", capsize=3, label=f"M = {m}")
+            for t, games, score, below, above in points:
+                low, high = 100 * (score - below), 100 * (score + above)
                 print(f"{budget:5} simulations  M = {m:3}  τ = {t:<4}  {games:4} games  "
                       f"{100 * score:5.1f} % [{low:.1f}, {high:.1f}]")  # fmt: skip
         axes.axhline(50.0, color="grey", linewidth=1)
