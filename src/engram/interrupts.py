@@ -10,8 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -79,15 +78,6 @@ def interrupts_later(patience_s: float = math.inf) -> Iterator[threading.Event]:
     finally:
         if event.is_set():
             signal.raise_signal(signal.SIGINT)
-
-
-def shut_down(pool: Executor) -> None:
-    """Waits for all threads of a pool, whatever the handlers of signals raise meanwhile."""
-    is_over = False
-    while not is_over:
-        with suppress(BaseException):
-            pool.shutdown()
-            is_over = True
 
 
 def end_at_second_interrupt(patience_s: float = 2.0) -> None:

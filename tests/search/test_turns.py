@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ import pytest
 import engram
 from engram import Limit, Lockstep, Search
 from engram.errors import InvalidState
+from engram.games.python_game import PythonGame
+from engram.search import kernel
 from engram.search.batches import Batches
 from engram.search.tree import Tree
 
@@ -173,23 +176,28 @@ def test_ctrl_c_leaves_no_short_method_halfway(monkeypatch, tmp_path):
     assert not asked.leaves and asked.tree.nodes["in_flight"][0] == 0 and asked.tree.nodes["visit_count"][0] == 1
 
 
-@pytest.mark.parametrize("parallel", ["tree", "root"])
-def test_no_thread_stays_in_the_tree_after_an_alarm(parallel):
-    def late(*_):
-        raise TimeoutError
+@pytest.mark.parametrize(("parallel", "name"), [("tree", "simulate_together"), ("root", "simulate")])
+def test_no_thread_is_in_the_tree_after_an_exception(monkeypatch, parallel, name):
+    """Such as that of a handler of SIGALRM, which the thread of the search raises while others compute."""
+    search, left = Search(GAME, "uct", threads=3, parallel=parallel), []
+    search.run(GAME.initial_state(), Limit(simulations=300))
+    simulate, inside, entered = getattr(kernel, name), threading.Event(), []
 
-    game = engram.game("tic_tac_toe")
-    search, before = engram.Search(game, "uct", threads=3, parallel=parallel), signal.signal(signal.SIGALRM, late)
-    try:
-        for number in range(30):
-            signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.001 * (number % 7))
-            with pytest.raises(TimeoutError):
-                search.run(game.initial_state(), engram.Limit(seconds=60))
-            result = search.run(game.initial_state(), engram.Limit(simulations=300))
-            assert result.simulations == 300
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    def slow(*arguments):
+        if threading.current_thread() is threading.main_thread():
+            assert inside.wait(60)
+            raise TimeoutError
+        entered.append(None)
+        inside.set()
+        time.sleep(0.3)
+        left.append(simulate(*arguments))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel, name, slow)
+        with pytest.raises(TimeoutError):
+            search.run(GAME.initial_state(), Limit(simulations=300))
+    assert len(left) == len(entered) > 0, "others have left before the exception came"
+    assert search.run(GAME.initial_state(), Limit(simulations=300)).simulations == 300
 
 
 def test_a_forked_process_starts_threads_of_its_own():
@@ -212,3 +220,48 @@ def test_a_forked_process_starts_threads_of_its_own():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert ended == (child, 0)
+
+
+class Nim:
+    """Seven objects, of which a move takes one or two; the last one wins."""
+
+    def __init__(self, left=7, mover=0):
+        self.left, self.mover = left, mover
+
+    def legal_actions(self):
+        return [0, 1][: self.left]
+
+    def play(self, action):
+        self.left, self.mover = self.left - action - 1, 1 - self.mover
+
+    def to_play(self):
+        return self.mover
+
+    def outcome(self):
+        return 1.0 if self.mover == 1 else -1.0
+
+    def copy(self):
+        return type(self)(self.left, self.mover)
+
+
+@pytest.mark.parametrize("method", ["play", "legal_actions", "copy"])
+def test_a_second_ctrl_c_ends_a_python_game_that_never_returns_in_a_short_method(method):
+    class Endless(Nim):
+        hangs = False
+
+    def hang(self, *arguments):
+        while Endless.hangs:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+        return getattr(Nim, method)(self, *arguments)
+
+    setattr(Endless, method, hang)
+    game = PythonGame("endless", Endless, num_actions=2, max_moves=9)
+    search = Search(game, "puct", leaves=2)
+    state = game.initial_state()
+    (leaf,) = search.ask(1, state=state)
+    search.tell(leaf, 0.0)
+    Endless.hangs = True
+    with pytest.raises(KeyboardInterrupt):
+        search.ask(1, state=state) if method == "legal_actions" else search.advance(0)
+    Endless.hangs = False

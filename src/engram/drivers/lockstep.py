@@ -17,7 +17,7 @@ from engram.drivers.turns import Turns, as_run, in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.interrupts import interrupts_later, shut_down
+from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import RootMoves, extended_budgets, final_move, is_agreed
 from engram.search.extension import Extension
@@ -228,7 +228,7 @@ class Lockstep(Turns):
         finally:
             with interrupts_later():  # when the caller goes on, no thread may
                 ended.set()
-                shut_down(pool)
+                pool.shutdown()
         return dict(chain.from_iterable(search.result().items() for search in searches))
 
     def _search(

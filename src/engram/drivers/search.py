@@ -15,7 +15,7 @@ from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_
 from engram.drivers.limit import Limit
 from engram.drivers.readout import choice, result, root_moves
 from engram.drivers.result import Choice, SearchResult
-from engram.drivers.turns import Turns, as_run, in_turn
+from engram.drivers.turns import Turns, as_run, in_turn, reads_in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -180,7 +180,7 @@ class Search(Turns):
             return notebook(Markup(f"<h4>{safe(self.game.name)}: {safe(self.preset.text)}</h4>"), "no tree yet")
         return self.saved_tree()._repr_html_()
 
-    @in_turn
+    @reads_in_turn
     def save(self, path: str | Path) -> None:
         """Writes the search to a file, completely or not at all.
 

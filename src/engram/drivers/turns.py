@@ -40,6 +40,11 @@ def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
     return _guarded(whole, runs=False)
 
 
+def reads_in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Decorator of a short method that changes nothing, so that Ctrl-C may end it anywhere."""
+    return _guarded(method, runs=False)
+
+
 def as_run(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Decorator of a run."""
     return _guarded(method, runs=True)

@@ -168,6 +168,7 @@ class PythonGame(Game):
 
         return wrapped
 
+    @may_be_interrupted
     def _checked_actions(self, state: Any) -> array[int]:
         legal = state.legal_actions()
         if not hasattr(legal, "__getitem__") or isinstance(legal, Mapping):
@@ -334,6 +335,7 @@ class PythonGame(Game):
 
     # ------------------------------------------------------------------------------ for people
 
+    @may_be_interrupted
     def initial_state(self) -> Any:
         return self._make()
 
@@ -343,12 +345,14 @@ class PythonGame(Game):
     def legal_actions(self, state: Any) -> list[int]:
         return sorted(self._checked_actions(self._checked_object(state)))
 
+    @may_be_interrupted
     def play(self, state: Any, action: int | str) -> Any:
         action = self._legal(state, action)
         after = self._copied(state)
         after.play(action)
         return after
 
+    @may_be_interrupted
     def to_play(self, state: Any) -> int:
         player = self._checked_object(state).to_play()
         if type(player) is int and 0 <= player < self.players:
@@ -359,17 +363,20 @@ class PythonGame(Game):
             raise InvalidGame(f"{self.name}: to_play is {shortened(player)}, not {movers}{remedy}")
         return int(player)
 
+    @may_be_interrupted
     def outcome(self, state: Any, player: int = 0) -> float:
         if not self.is_over(state):
             raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
         value = self._checked_outcome(state.outcome())
         return value if player == 0 else -value
 
+    @may_be_interrupted
     def reward(self, state: Any) -> float:
         if not self.has("reward"):
             return 0.0
         return self._number("reward", self._checked_object(state).reward())
 
+    @may_be_interrupted
     def _weights(self, state: Any, legal: list[int]) -> list[float]:
         actions, chance = self._checked_actions(state), state.chance()
         try:
@@ -394,6 +401,7 @@ class PythonGame(Game):
     def canonical_hash(self, state: Any) -> int:
         return self._word(state, "canonical_hash") if hasattr(state, "canonical_hash") else self.hash(state)
 
+    @may_be_interrupted
     def _word(self, state: Any, method: str) -> int:
         word = getattr(state, method)()
         if not isinstance(word, SupportsIndex):
@@ -423,6 +431,7 @@ class PythonGame(Game):
     def parse_moves(self, text: str, state: Any = None) -> list[int]:
         return [self.parse_action(word) for word in text.replace(",", " ").split()]
 
+    @may_be_interrupted
     def render(self, state: Any) -> str:
         return diagram_of(state)
 
@@ -432,6 +441,7 @@ class PythonGame(Game):
     def __repr__(self) -> str:
         return f"PythonGame({self.name!r}, {self.num_actions} actions)"
 
+    @may_be_interrupted
     def _copied(self, state: Any) -> Any:
         copy = state.copy()
         if copy is state or not isinstance(copy, self._kind):

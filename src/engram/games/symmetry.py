@@ -30,10 +30,11 @@ class Symmetry:
             try:
                 images = np.asarray(getattr(self, name))
             except ValueError:  # of lists of different lengths
-                images = np.zeros(0)
-            if images.ndim != 1 or images.dtype.kind not in "iu" or sorted(images.tolist()) != list(range(len(images))):
+                images = np.zeros((0, 0))
+            is_whole = images.dtype.kind in "iu" or not images.size
+            if images.ndim != 1 or not is_whole or sorted(images.tolist()) != list(range(len(images))):
                 raise InvalidParameter(f"the {name} of a symmetry must hold each number from 0 to n-1 once")
-            object.__setattr__(self, name, images)
+            object.__setattr__(self, name, images.astype(np.int64))
 
 
 def identity(num_cells: int, num_actions: int) -> Symmetry:

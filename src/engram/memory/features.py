@@ -30,6 +30,7 @@ from engram.native.buffers import buffers
 from engram.native.cache import sources
 from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import Callback, compiled
+from engram.native.messages import PACKAGE
 from engram.rng import GOLDEN, mix
 from engram.user_files import digest_of
 
@@ -281,7 +282,8 @@ def _named(own: Callable[..., Any]) -> str:
     file = Path(code.co_filename) if code is not None else None
     if file is None or not file.is_file():
         return f"{own.__module__}.{own.__qualname__}"
-    return f"{file.stem}.{own.__qualname__} {digest_of(map(Path, sorted(sources(str(file)))))}"
+    files = [Path(place) for place in sources(str(file)) if not place.startswith(PACKAGE)]
+    return f"{file.stem}.{own.__qualname__} {digest_of(sorted(files, key=lambda place: place.name))}"
 
 
 def hashed(

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,6 @@ import numpy as np
 from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
-from engram.interrupts import shut_down
 from engram.native import clock
 from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
@@ -435,17 +437,27 @@ class Workspace(Addressed):
             arguments: tuple[Any, ...] = (np.array([total, left - total]), portion, *clock_arguments)
         else:
             work, arguments = kernel.simulate, (-(-count // self.threads),)
+        gates, ended = [threading.Lock() for _ in range(1, self.threads)], list[bool]()
+
+        def enter(number: int) -> None:
+            with gates[number - 1]:
+                if not ended:
+                    work(self.program, self.slots[number : number + 1], *arguments)
+
         try:
-            futures = [
-                self._pool.submit(work, self.program, self.slots[number : number + 1], *arguments)
-                for number in range(1, self.threads)
-            ]
+            futures = [self._pool.submit(enter, number) for number in range(1, self.threads)]
             work(self.program, self.slots[:1], *arguments)
             for future in futures:
                 future.result()
         except BaseException:  # also of a signal's handler, wherever it comes
-            pool, self._pool = self._pool, None
-            shut_down(pool)
+            self._pool = None  # its locks may be in any state
+            is_left = False
+            while not is_left:
+                with suppress(BaseException):
+                    ended.append(True)
+                    while any(gate.locked() for gate in gates):
+                        time.sleep(0.0001)
+                    is_left = True
             raise
         if self._shared and not (self.slots["status"] < 0).any():
             left, early = self.left(), self.slots[0]["stop_early"]
