@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from itertools import dropwhile
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -214,11 +215,15 @@ def failure(error: BaseException, *, users_only: bool = False) -> str:
 
 def code_of(texts: Iterable[str]) -> list[Path]:
     """Source files that specifications name, with the user's files that these import; none of them is run."""
-    files: set[str] = set()
-    for text in filter(is_in_file, texts):
-        files.update(sources(str(_file_of(text))))
+    files = {str(file) for text in filter(is_in_file, texts) for file in users_sources(_file_of(text))}
+    return list(map(Path, sorted(files)))
+
+
+def users_sources(file: Path) -> list[Path]:
+    """A source file and the user's files that it imports, by name: in one order wherever they lie."""
     package = str(Path(engram.__file__).resolve().parent) + os.sep
-    return [Path(file) for file in sorted(files) if not str(Path(file).resolve()).startswith(package)]
+    files = [Path(place) for place in sources(str(file))]
+    return sorted((place for place in files if not str(place.resolve()).startswith(package)), key=attrgetter("name"))
 
 
 def digest_of(files: Iterable[Path]) -> str:

@@ -27,12 +27,10 @@ from engram.memory.arithmetic import normalise
 from engram.memory.layout import MAX_DIMENSION
 from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
-from engram.native.cache import sources
 from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import Callback, compiled
-from engram.native.messages import PACKAGE
 from engram.rng import GOLDEN, mix
-from engram.user_files import digest_of
+from engram.user_files import digest_of, users_sources
 
 _BORDER = np.uint64(0xB0A7D)  # code of a cell beyond the edge
 _MOVER = np.uint64(0x30FE2)
@@ -282,8 +280,7 @@ def _named(own: Callable[..., Any]) -> str:
     file = Path(code.co_filename) if code is not None else None
     if file is None or not file.is_file():
         return f"{own.__module__}.{own.__qualname__}"
-    files = [Path(place) for place in sources(str(file)) if not place.startswith(PACKAGE)]
-    return f"{file.stem}.{own.__qualname__} {digest_of(sorted(files, key=lambda place: place.name))}"
+    return f"{file.stem}.{own.__qualname__} {digest_of(users_sources(file))}"
 
 
 def hashed(

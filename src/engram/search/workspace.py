@@ -451,13 +451,7 @@ class Workspace(Addressed):
                 future.result()
         except BaseException:  # also of a signal's handler, wherever it comes
             self._pool = None  # its locks may be in any state
-            is_left = False
-            while not is_left:
-                with suppress(BaseException):
-                    ended.append(True)
-                    while any(gate.locked() for gate in gates):
-                        time.sleep(0.0001)
-                    is_left = True
+            _leave(gates, ended)
             raise
         if self._shared and not (self.slots["status"] < 0).any():
             left, early = self.left(), self.slots[0]["stop_early"]
@@ -505,3 +499,11 @@ class Workspace(Addressed):
         slots["max_depth"] = self.game.max_moves + 1
         slots["sharers"] = self.sharers
         return slots
+
+
+def _leave(gates: Sequence[threading.Lock], ended: list[bool]) -> None:
+    """Waits until no thread is behind its gate, whatever signals raise meanwhile; a list has no lock to break."""
+    while not ended or any(gate.locked() for gate in gates):
+        with suppress(BaseException):
+            ended.append(True)
+            time.sleep(0.0001)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -269,20 +270,18 @@ def _without_backslashes(raw: bytes) -> bytes:
     charsets = {name.strip().lower() for name in _CHARSET.findall(raw)}
     if len(charsets) != 1 or (charset := charsets.pop().decode("latin-1")) not in _WITH_BACKSLASHES:
         return raw
-    if _is_in(raw, "utf-8") or not _is_in(raw, charset):
+    if _decoded(raw, "utf-8") is not None or (text := _decoded(raw, charset)) is None:
         return raw
-    text = raw.decode(charset)
     ending = "".join(mark for mark in set(text) - {"\\"} if mark.encode(charset, "ignore").endswith(b"\\"))
     bare = ending and re.search(rf"[{ending}](?!\\)", text)
     return _CHARSET.sub(b"CA[UTF-8]", text.encode()) if bare else raw
 
 
-def _is_in(raw: bytes, charset: str) -> bool:
+def _decoded(raw: bytes, charset: str) -> str | None:
     try:
-        raw.decode(charset)
+        return raw.decode(charset)
     except UnicodeDecodeError:
-        return False
-    return True
+        return None
 
 
 def _number(root: Any, name: str, default: float) -> float:
@@ -290,13 +289,10 @@ def _number(root: Any, name: str, default: float) -> float:
     text = root.get_raw(name).decode("ascii", "backslashreplace").strip() if root.has_property(name) else ""
     if not text:
         return default
-    try:
-        number = float(text.replace(",", "."))
-    except ValueError:
-        raise ValueError(f"{name} is no number, but {text[:20]!r}") from None
-    if not isfinite(number):
-        raise ValueError(f"{name} is no number, but {text[:20]!r}")
-    return number
+    with suppress(ValueError):
+        if isfinite(number := float(text.replace(",", "."))):
+            return number
+    raise ValueError(f"{name} is no number, but {text[:20]!r}")
 
 
 def _points(komi: float) -> float:
