@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the end of a block, or that ends a command whose compiled code never returns."""
+"""Signals that wait for the end of a block or step, and Ctrl-C where compiled code never returns."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
 Work = TypeVar("Work", bound=Callable[..., Any])
+Handler = Callable[[int, FrameType | None], Any]
+_NAMES = ("SIGINT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_NUMBERS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+"""Signals whose handlers raise in some programs."""
 _interruptible: set[CodeType] = set()
 _open: list[socket.socket] = []  # whose descriptor signals are written to
 
@@ -31,52 +35,96 @@ def call_user(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-@contextmanager
-def interrupt_event(patience_s: float = 1.0) -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets in the block instead of raising; outside the main thread it is never set.
+class Signals:
+    """Signals of a block that wait for their handlers.
 
-    A further Ctrl-C raises KeyboardInterrupt where the first has had no effect for so many seconds, inside a function
-    with `may_be_interrupted` alone: a Python game or evaluator may never return, and compiled code must not be left.
+    Attributes:
+      interrupted: Ctrl-C has come.
     """
-    event = threading.Event()
-    heard_at = math.inf
 
-    def hear(_: int, frame: FrameType | None) -> None:
-        nonlocal heard_at
-        if time.monotonic() > heard_at + patience_s:
-            # The function that calls the user's code catches what that code raises, not what it raises itself.
-            caller = frame and frame.f_back
-            while caller is not None:
-                if caller.f_code in _interruptible:
-                    raise KeyboardInterrupt
-                caller = caller.f_back
-        heard_at = min(heard_at, time.monotonic())
-        event.set()
+    def __init__(self) -> None:
+        self.interrupted = False
+        self.waiting: list[tuple[int, Handler]] = []
 
-    before = signal.getsignal(signal.SIGINT)
-    if before in (None, signal.SIG_IGN) or threading.current_thread() is not threading.main_thread():
-        yield event  # Ctrl-C interrupts the main thread alone
-        return
-    signal.signal(signal.SIGINT, hear)
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, before)
+    def __bool__(self) -> bool:
+        """Whether any signal has come."""
+        return self.interrupted or len(self.waiting) > 0
+
+    def deliver(self) -> None:
+        """Calls the handlers of other signals than Ctrl-C; they may raise."""
+        while self.waiting:
+            number, handler = self.waiting.pop(0)
+            handler(number, sys._getframe())
 
 
 @contextmanager
-def interrupts_later(patience_s: float = math.inf) -> Iterator[threading.Event]:
-    """Delays Ctrl-C until the end of the block, for short work that must not stop halfway; yields its event.
+def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
+    """Delays Python's handlers of signals to `deliver` or the end, and notes Ctrl-C, which calls no handler here.
+
+    So a handler that raises, as a limit of time does by SIGALRM, leaves no tree halfway. In code of the user, below a
+    function with `may_be_interrupted`, handlers are called at once. A further Ctrl-C raises KeyboardInterrupt there, if
+    the first has had no effect for `patience_s`: a Python game or evaluator may never return.
+
+    Python calls handlers in the main thread alone; elsewhere nothing is delayed.
+    """
+    signals = Signals()
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    heard_at = math.inf
+    depth = _calls_of_users(sys._getframe())
+    handlers = {number: signal.getsignal(number) for number in _NUMBERS}
+    delayed = {number: handler for number, handler in handlers.items() if callable(handler)}
+    if handlers[signal.SIGINT] == signal.SIG_DFL:
+        delayed[signal.SIGINT] = signal.default_int_handler
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        nonlocal heard_at
+        handler = delayed[signal.Signals(number)]
+        # The function that calls the user's code catches what that code raises, not what it raises itself.
+        is_users = _calls_of_users(frame and frame.f_back) > depth
+        if number == signal.SIGINT:
+            if is_users and time.monotonic() > heard_at + patience_s:
+                raise KeyboardInterrupt
+            heard_at = min(heard_at, time.monotonic())
+            signals.interrupted = True
+        elif is_users:
+            handler(number, frame)
+        else:
+            signals.waiting.append((number, handler))
+
+    try:
+        for number in delayed:
+            signal.signal(number, hear)
+        yield signals
+    finally:
+        for number in delayed:
+            signal.signal(number, handlers[number])
+        signals.deliver()
+
+
+def _calls_of_users(frame: FrameType | None) -> int:
+    """How many functions with `may_be_interrupted` a frame is within."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code in _interruptible
+        frame = frame.f_back
+    return count
+
+
+@contextmanager
+def interrupts_later(patience_s: float = math.inf) -> Iterator[Signals]:
+    """Delays Ctrl-C and all handlers of signals until the end of the block, for work that must not stop halfway.
 
     Args:
-      patience_s: as in `interrupt_event`.
+      patience_s: as in `between_steps`.
     """
-    event = threading.Event()
+    signals = Signals()
     try:
-        with interrupt_event(patience_s) as event:
-            yield event
+        with between_steps(patience_s) as signals:
+            yield signals
     finally:
-        if event.is_set():
+        if signals.interrupted:
             signal.raise_signal(signal.SIGINT)
 
 

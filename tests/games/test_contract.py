@@ -291,6 +291,20 @@ def test_an_exception_of_a_compiled_game_reaches_the_caller_with_its_line():
         game.play_moves([2, 2])
 
 
+@pytest.mark.parametrize("options", [{}, {"threads": 2}, {"threads": 2, "parallel": "root"}])
+def test_an_exception_of_a_compiled_game_is_its_own_searchs_alone(options):
+    """Others that search in other threads must not get it."""
+    sound, limit = one_heap(), engram.Limit(simulations=300)
+    failing = engram.Search(one_heap(play=raising), "uct", **options)
+    searches = [engram.Search(sound, "uct") for _ in range(100)]
+    with ThreadPoolExecutor(1) as pool:
+        others = [pool.submit(search.run, sound.initial_state(), limit) for search in searches]
+        while not others[-1].done():
+            with pytest.raises(OperatorError, match="raising raised ValueError: nothing left"):
+                failing.run(failing.game.initial_state(), engram.Limit(simulations=2000))
+        assert all(other.result().simulations == 300 for other in others)
+
+
 def seven(state):
     return np.int64(7)
 

@@ -267,3 +267,27 @@ def test_a_second_ctrl_c_ends_a_python_game_that_never_returns_in_a_short_method
     with pytest.raises(KeyboardInterrupt):
         search.ask(1, state=state) if method == "legal_actions" else search.advance(0)
     Endless.hangs = False
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+@pytest.mark.parametrize("options", [{}, {"threads": 3, "parallel": "root"}, {"threads": 3}])
+def test_a_handler_that_raises_ends_a_run_between_its_steps(options):
+    """Programs limit time so; the exception must come soon, and leave the search usable."""
+
+    def late(*_):
+        raise TimeoutError
+
+    search, within = Search(GAME, "uct", **options), []
+    search.run(GAME.initial_state(), Limit(simulations=300))
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        for number in range(20):
+            signal.setitimer(signal.ITIMER_REAL, 0.01 + 0.0003 * number)
+            with pytest.raises(TimeoutError) as raised:
+                search.run(GAME.initial_state(), Limit(seconds=30))
+            within += [entry.name for entry in raised.traceback if entry.name == "_simulate_in_threads"]
+            assert search.run(GAME.initial_state(), Limit(simulations=300)).simulations == 300
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not within, "the exception came while threads were in the tree"

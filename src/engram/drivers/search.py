@@ -19,7 +19,7 @@ from engram.drivers.turns import Turns, as_run, in_turn, reads_in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.interrupts import call_user, interrupt_event
+from engram.interrupts import Signals, between_steps, call_user
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
@@ -289,17 +289,17 @@ class Search(Turns):
         assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
         self._present = root, start
-        with interrupt_event() as interrupted:
-            stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
+        with between_steps() as signals:
+            stopped = self._run_until(limit.seconds, start, signals, stop, progress, every)
             for extended in extended_budgets(self.preset.decision, limit.simulations):
                 if stopped != "simulations" or is_agreed(root_moves(work)):
                     break
                 for number, share in enumerate(self._shares(extended)):
                     work.extend([number], share)
-                stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
+                stopped = self._run_until(limit.seconds, start, signals, stop, progress, every)
         self._root = root
         # Ctrl-C may have come during the last slice.
-        if interrupted.is_set():
+        if signals.interrupted:
             stopped = "interrupted"
         return root, time.perf_counter() - start, stopped
 
@@ -444,7 +444,7 @@ class Search(Turns):
         return result(self._workspace, root, time.perf_counter() - start, "running", lines)
 
     def _run_until(
-        self, seconds: float | None, start: float, interrupted: threading.Event, stop: Callable[[], bool] | None,
+        self, seconds: float | None, start: float, signals: Signals, stop: Callable[[], bool] | None,
         progress: Callable[[int, float], None] | None, every: int | None,
     ) -> str:  # fmt: skip
         work = self._workspace
@@ -459,6 +459,7 @@ class Search(Turns):
             slice_s = SLICE_OF_THREADS_S if self._pace < math.inf else shortest
             # Threads with a deadline would run past the count that `every` needs.
             work.step(count, min(end, before + slice_s) if every is None else None)
+            signals.deliver()
             now = time.perf_counter()
             done = work.total_done() - done_before
             due = now - last_report > 0.1 if every is None else work.total_done() // every > done_before // every
@@ -469,7 +470,7 @@ class Search(Turns):
                 if work.is_proven(0):
                     return "proven"
                 return "simulations" if work.left() <= 0 else "decided"
-            if interrupted.is_set() or (stop is not None and call_user(stop)):
+            if signals.interrupted or (stop is not None and call_user(stop)):
                 return "interrupted"
             if now >= end:
                 return "seconds"

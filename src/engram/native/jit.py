@@ -94,25 +94,26 @@ _compiling = threading.local()
 
 @contextmanager
 def _interrupts_between_functions() -> Iterator[None]:
-    """Delays Ctrl-C to the next function that is compiled: LLVM calls Python, and drops what that raises.
+    """Delays signals to the next function that is compiled: LLVM calls Python, and drops what that raises.
 
     Where Ctrl-C has another handler than Python's own, that is called at the end.
     """
-    outermost = not hasattr(_compiling, "event")
+    outermost = not hasattr(_compiling, "signals")
     if not outermost:
-        if _compiling.event.is_set() and _compiling.ends:
+        _compiling.signals.deliver()
+        if _compiling.signals.interrupted and _compiling.ends:
             raise KeyboardInterrupt
         yield
         return
     _compiling.ends = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with interrupts_later() as _compiling.event:
+    with interrupts_later() as _compiling.signals:
         try:
             yield
         finally:
-            del _compiling.event
+            del _compiling.signals
 
 
-_failures: list[str] = []
+_failures: dict[int, str] = {}  # the first one by thread
 
 
 def _listen() -> None:
@@ -124,7 +125,7 @@ def _listen() -> None:
     def keep_failure(unraisable: Any) -> None:
         if not str(unraisable.object).startswith("<numba."):
             return before(unraisable)
-        _failures.append(describe(unraisable.exc_value, unraisable.exc_traceback))
+        _failures.setdefault(threading.get_ident(), describe(unraisable.exc_value, unraisable.exc_traceback))
 
     sys.unraisablehook = keep_failure
 
@@ -138,14 +139,13 @@ def describe(error: BaseException, trace: Any) -> str:
 
 
 def raise_failure() -> None:
-    """Raises the first exception of a compiled function since the last call.
+    """Raises the first exception of a compiled function in this thread since the last call.
 
     Raises:
       OperatorError: the sentence has file, line, function and exception.
     """
-    with suppress(IndexError):  # there is none, or another thread took it
-        failure = _failures.pop(0)
-        _failures.clear()
+    failure = _failures.pop(threading.get_ident(), None)
+    if failure is not None:
         raise OperatorError(failure)
 
 

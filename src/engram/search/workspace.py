@@ -439,14 +439,18 @@ class Workspace(Addressed):
             work, arguments = kernel.simulate, (-(-count // self.threads),)
         gates, ended = [threading.Lock() for _ in range(1, self.threads)], list[bool]()
 
+        def simulate(number: int) -> None:
+            work(self.program, self.slots[number : number + 1], *arguments)
+            self.game.raise_pending()  # each thread has its own
+
         def enter(number: int) -> None:
             with gates[number - 1]:
                 if not ended:
-                    work(self.program, self.slots[number : number + 1], *arguments)
+                    simulate(number)
 
         try:
             futures = [self._pool.submit(enter, number) for number in range(1, self.threads)]
-            work(self.program, self.slots[:1], *arguments)
+            simulate(0)
             for future in futures:
                 future.result()
         except BaseException:  # also of a signal's handler, wherever it comes
