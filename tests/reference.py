@@ -627,6 +627,8 @@ class ReferenceSearch:
 
     def simulate(self, rng: Rng) -> None:
         path, position = [self.root], self.position.copy()
+        if self.replayed is not None and self.replayed[-1].proven:
+            self.replayed = None
         replayed = self.replayed
         while not (path[-1].terminal or path[-1].proven):
             node, depth = path[-1], len(path) - 1

@@ -112,6 +112,20 @@ def test_proven_values_are_the_exact_ones(num_moves, simulations):
             assert next(move for move in result.moves if move.action == result.action).value == truth
 
 
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_node_that_is_proven_while_it_gets_its_children_gets_no_more(after):
+    """Its filling must end, or each later simulation would return to it."""
+    game, state, position = position_after("tic_tac_toe", 0, seed=0)
+    oracle = ReferenceSearch(position, reference.ucb1(), expand_after=after, all_children=True, solver=True)
+    search = Search(game, uct(expand_after=after, all_children=True, solver=True))
+    search.run(state, Limit(simulations=1500), seed=1)
+    oracle.run(1500, 1)
+    assert_same_tree(search.tree, oracle)
+    assert assert_proofs(search, oracle) > 100
+    assert abs(search.run(state, Limit(simulations=20_000)).value) < 0.2
+    assert search.tree.num_nodes > 5000
+
+
 def test_a_proven_root_needs_no_more_simulations_and_says_so():
     state = TIC_TAC_TOE.play_moves([0, 3, 1, 4])  # a win at 2
     search = Search(TIC_TAC_TOE, uct(solver=True))
@@ -162,6 +176,9 @@ def test_final_move_by_hand():
     assert final_move("robust", np.array([0.0, -0.5]), np.array([1, 9]), np.array([True, True])) == 0
     assert final_move("robust", np.array([-1.0, -1.0]), np.array([1, 9]), np.array([True, True])) == 1
     assert final_move("robust", np.array([-1.0, -0.9]), np.array([9, 0]), np.array([True, False])) == 1
+    # A proven draw is certain, after however few visits; the other's lower end is about -0.36, or 0.03.
+    for rule, other, index in (("secure", -0.3, 0), ("lcb", -0.3, 0), ("secure", 0.1, 1), ("lcb", 0.1, 1)):
+        assert final_move(rule, np.array([0.0, other]), np.array([3, 1000]), np.array([True, False])) == index
 
 
 def test_memory_does_not_touch_a_proof():

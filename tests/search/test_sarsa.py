@@ -112,6 +112,36 @@ def test_one_backup_worked_by_hand():
     assert tree.nodes["visit_count"][:3].tolist() == [3, 2, 1]
 
 
+def countdown_actions(state, actions):
+    actions[0], actions[1] = 0, 1
+    return 2 if state.left > 0 else 0
+
+
+def countdown_play(state, action):
+    state.left -= 1
+    return np.int64(state.left == 0)
+
+
+@pytest.mark.parametrize("low", [-10.0, 0.0, 9.0])
+@pytest.mark.parametrize("simulations", [1, 2, 1000])
+def test_discounts_are_of_returns_in_the_games_units(low, simulations):
+    # All games end with 10 after 6 moves, so each value is 10·0.9⁶, or the bound above it.
+    state = np.zeros(1, np.dtype([("left", np.int64)]))
+    state["left"] = 6
+    game = engram.Game(
+        "countdown", state=state, num_actions=2, max_moves=6, legal_actions=countdown_actions, play=countdown_play,
+        outcome=lambda state: 10.0, to_play=lambda state: 0, hash=lambda state: np.uint64(state.left), players=1,
+        bounds=(low, 10.0),
+    )  # fmt: skip
+    search = engram.Search(game, sarsa_uct(trace_decay=1.0, discount=0.9))
+    result = search.run(game.initial_state(), engram.Limit(simulations=simulations))
+    assert result.value == pytest.approx(max(low, 10.0 * 0.9**6), rel=1e-12)
+    if simulations > 2 and low < 9.0:  # a move from the root leaves 5
+        returns = search.tree.rows(RETURNS)[0]
+        extremes = np.array([returns["above"] - 1.0, 1.0 - returns["below"]])
+        assert search.tree.in_units(extremes) == pytest.approx(10.0 * 0.9**5, rel=1e-12)
+
+
 @pytest.mark.parametrize("player", [0, 1])
 def test_stretched_values_worked_by_hand(player):
     # N = 17, n = (10, 5, 1), sqrt(ln 17 / n) = 0.53228, 0.75276, 1.68321. Q = (0.3, 0.2, 0.1).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -234,7 +233,8 @@ class Search(Turns):
           limit: simulations, seconds, or both.
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
             Two runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, if no rule is
-            a function of the budget and no priors are for `first_nodes` of a run.
+            a function of the budget, no priors are for `first_nodes` of a run, and no evaluation counts as several
+            visits, as with `rollout_share` and `expand_after` above 1.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves`, `tree` and
             `so_far`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.

@@ -131,7 +131,8 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
     """Index of the move that a rule chooses, with respect to proven values.
 
     A proven win is played. Proven losses, and proven moves below another proven one, are excluded while another move
-    remains. If all moves are lost, the rule chooses among all.
+    remains. If all moves are lost, the rule chooses among all. Where `secure` or `lcb` chooses a move whose lower end is
+    below the value of a proven move, that one is played.
 
     Args:
       name: the rule's. value, visits, proven: (A,) each; values for the player to move.
@@ -145,7 +146,11 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
     allowed = proven & (value >= best) if best >= 1.0 else ~proven | ((value >= best) & (value > -1.0))
     allowed |= not allowed.any()
     candidates = np.flatnonzero(allowed)
-    return int(candidates[_decided(name, value[candidates], visits[candidates])])
+    index = int(candidates[_decided(name, value[candidates], visits[candidates])])
+    if name in ("secure", "lcb") and not proven[index] and interval(value[index], visits[index])[0] < best:
+        safe = np.flatnonzero(allowed & proven)
+        return int(safe[_decided(name, value[safe], visits[safe])]) if len(safe) else index
+    return index
 
 
 def _decided(name: str, value: np.ndarray, visits: np.ndarray) -> int:

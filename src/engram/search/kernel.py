@@ -51,7 +51,7 @@ from engram.search.program import (
     WAITS_FOR_PRIORS,
     WEIGHTS,
 )
-from engram.search.returns import keep_reward, leaf_value
+from engram.search.returns import discounted, keep_reward, leaf_value
 from engram.search.threads import claim, enter_flight, leave_flight, release
 from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, sign_of, tree_dtype, visited_of
 
@@ -135,10 +135,12 @@ def begin(program, slot, tree):
     path = path_of(slot)
     path[0] = 0
     slot.depth = 0
+    nodes = nodes_of(tree)
+    if slot.replay > 0 and nodes[path[slot.replay - 1]].flags & PROVEN:
+        slot.replay = 0  # a proven node needs no more children
     slot.forced = slot.replay > 0
     if tree.shared != 0:
         enter_flight(tree, 0)
-    nodes = nodes_of(tree)
     while slot.depth + 1 < slot.replay:
         slot.depth += 1
         if call(program.game.play, (slot.state, np.int64(nodes[leaf_of(slot)].action))) < 0:
@@ -296,7 +298,8 @@ def back_up(program, slot, value):
     status = run_hooks(3, program.before_backup, slot.before_backup_parameters, arguments)
     traced = value
     if program.rollout_decay != 1.0:
-        traced *= program.rollout_decay ** np.float64(pointer_at(slot.moves, np.int32)[0])
+        decay = program.rollout_decay ** np.float64(pointer_at(slot.moves, np.int32)[0])
+        traced = decay * value if tree.beyond == 0 else discounted(tree, value, decay)
     if status >= 0 and call(program.backup, (slot.tree, slot.path, slot.depth, traced, slot.backup_parameters)) < 0:
         status = np.int64(BACKUP)
     if status >= 0:

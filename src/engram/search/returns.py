@@ -39,7 +39,13 @@ def in_units(tree, value):
 def in_tree(tree, x):
     """A return in the game's units as a value of the tree, at most its bounds; bounds without a span give 0."""
     span = tree.high - tree.low
-    return min(1.0, max(-1.0, (2.0 * x - tree.low - tree.high) / span)) if span > 0.0 else 0.0
+    if span <= 0.0:
+        return 0.0
+    if x >= tree.high:
+        return 1.0  # exactly, for proofs
+    if x <= tree.low:
+        return -1.0
+    return min(1.0, max(-1.0, (2.0 * x - tree.low - tree.high) / span))
 
 
 @compiled(inline=True)

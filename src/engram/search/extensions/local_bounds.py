@@ -11,9 +11,11 @@ import math
 import numpy as np
 
 from engram.native.intrinsics import pointer_at
+from engram.native.jit import compiled
 from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, after_backup, column_of, selection
+from engram.search.returns import discounted
 from engram.search.selection import ucb_scale
 from engram.search.tree import EXPAND, nodes_of, sign_of, statistics, visited_of
 
@@ -64,17 +66,25 @@ def ucb1_local(tree, node, rng, parameters):
     return best
 
 
+@compiled(inline=True)
+def _shrunk(tree, value, factor):
+    """A value of the tree whose return, in the game's units, is multiplied by a factor."""
+    return value * factor if tree.beyond == 0 else discounted(tree, value, factor)
+
+
 @after_backup(returns=RETURNS, discount=Parameter(1.0, low=0.0, high=1.0))
 def note_returns(tree, path, depth, value, moves, parameters):
     """Widens the bounds of a path's nodes by a simulation's return, times γ for each move, its rollout's included."""
     rows = column_of(tree, parameters.returns, RETURNS.dtype)
     discount = parameters.discount
-    target = value if moves == 0 else value * discount ** np.float64(pointer_at(moves, np.int32)[0])
+    target = value
+    if moves != 0:
+        target = _shrunk(tree, value, discount ** np.float64(pointer_at(moves, np.int32)[0]))
     for at in range(depth - 1, -1, -1):
         row = rows[np.int64(path[at])]
         row.above = max(row.above, 1.0 + target)
         row.below = max(row.below, 1.0 - target)
-        target *= discount
+        target = _shrunk(tree, target, discount)
     return 0
 
 
