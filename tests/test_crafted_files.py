@@ -463,6 +463,14 @@ def test_every_position_of_a_game_is_sound_and_none_is_with_a_field_changed(name
     assert refused > 0.25 * checked  # the rest is history, scratch, or another sound position
 
 
+@pytest.mark.parametrize("word", [7, 32767, 65535])
+def test_a_border_of_a_go_board_is_its_colour_alone(word):
+    """The rest of its word would be the head of a chain, and index beyond the board."""
+    state = engram.game("go:5").initial_state()
+    state["chain"][1] = word
+    assert not engram.game("go:5").is_sound(state)
+
+
 def copy_by_count(target, source):
     """Reads beyond its source if the scores are those of no game."""
     target.player = source.player

@@ -101,14 +101,17 @@ def check_options(owner: str, options: Iterable[str], names: Iterable[str]) -> N
             raise InvalidSpecification(f"{owner} has no option {option!r}{choices(option, names, 'it takes')}")
 
 
-def check_whole(what: str, number: object, low: int | None = None, high: int | None = None) -> int:
+def check_whole(
+    what: str, number: object, low: int | None = None, high: int | None = None,
+    kind: type[EngramError] | None = None,
+) -> int:  # fmt: skip
     """The number as Python's own, if it is whole and in its range.
 
     Raises:
-      InvalidParameter: it is not; the sentence has its name, `what`, and its range.
+      InvalidParameter, or another `kind`: it is not; the sentence has its name, `what`, and its range.
     """
     if isinstance(number, Integral) and not isinstance(number, bool):
         if (low is None or int(number) >= low) and (high is None or int(number) <= high):
             return int(number)
     span = "" if low is None else f", {low} or more" if high is None else f", {low} to {high}"
-    raise InvalidParameter(f"{what} must be a whole number{span}, not {number!r}")
+    raise (kind or InvalidParameter)(f"{what} must be a whole number{span}, not {number!r}")

@@ -294,6 +294,16 @@ def test_gammons_count_twice_and_with_a_checker_behind_thrice():
         engram.game("backgammon:gammons=7")
 
 
+@pytest.mark.parametrize("dice", ["63", "6 3", "36"])
+def test_dice_of_a_diagram_may_stand_together(dice):
+    state = GAME.play_moves("6-3")
+    diagram = GAME.render(state)
+    assert "has 6 3" in diagram
+    assert GAME.same(GAME.parse_state(diagram.replace("has 6 3", f"has {dice}")), state)
+    with pytest.raises(InvalidState, match="a turn two dice"):
+        GAME.parse_state(diagram.replace("has 6 3", "has 464"))
+
+
 def test_the_contract_the_file_and_the_end(tmp_path):
     assert engram.check_game(GAME, games=5).beyond == ("chance",)
     state = GAME.play_moves("6-5 24/18 18/13 4-4 1/5")

@@ -5,10 +5,19 @@ from __future__ import annotations
 import random
 from functools import cache
 
+import numpy as np
 import pytest
 
 import engram
 from engram.errors import InvalidSpecification
+from engram.games.breakthrough import breakthrough
+from engram.games.dots_and_boxes import dots_and_boxes
+from engram.games.go.rules import go
+from engram.games.hex import hex as hex_game
+from engram.games.line.one_word import line
+from engram.games.othello import othello
+from engram.games.pig import pig
+from engram.games.same_game import same_game
 
 
 def count(game, state, depth):
@@ -119,6 +128,25 @@ def test_hex_openings_have_their_known_values(text, opening, value):
 def test_a_size_that_the_game_has_not_is_refused(text):
     with pytest.raises(InvalidSpecification):
         engram.game(text)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (othello, (8.0,)), (hex_game, (5.0,)), (breakthrough, (5.5,)), (dots_and_boxes, (2.0, 2)), (line, (3.0, 3, 3)),
+        (dots_and_boxes, (True, True)), (same_game, (1, 1.5)), (same_game, ("a",)), (pig, (20.5,)), (go, (9.0,)),
+    ],
+)  # fmt: skip
+def test_sizes_are_whole_numbers(make, arguments):
+    with pytest.raises(InvalidSpecification, match="must be a whole number"):
+        make(*arguments)
+
+
+def test_small_integers_of_numpy_do_not_overflow():
+    small = np.uint8
+    made = go(small(25)), hex_game(small(19)), line(small(24), small(24), small(5)), go(np.int8(19)), line(3, 3, 3, 2)
+    assert [game.num_actions for game in made] == [626, 361, 576, 362, 3]
+    assert all(engram.game(game.name).state_bytes == game.state_bytes for game in made)
 
 
 def test_rollouts_of_dots_and_boxes_play_as_random_play_does():

@@ -445,6 +445,14 @@ def test_diagram_round_trip(size):
     assert game.render(game.parse_state(game.render(read))) == game.render(read)
 
 
+def test_a_diagram_keeps_the_passes_that_it_shows():
+    game = go(5, 0)
+    passed = game.play_moves("C3 pass")
+    again = game.parse_state(game.render(passed))
+    assert game.is_over(game.play(again, "pass")) and not game.is_over(again)
+    assert game.is_over(game.parse_state(game.render(game.play(passed, "pass"))))
+
+
 def test_what_a_diagram_must_be():
     game = game_of(3)
     with pytest.raises(InvalidState, match="3 lines of 3"):

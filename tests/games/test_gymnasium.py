@@ -343,6 +343,35 @@ def test_an_environment_of_ones_own_is_searched():
     assert after.play_moves("1 1").over and not after.play_moves("1").over
 
 
+class OneEnd(gymnasium.Env):
+    """A table whose two moves lead to one end, where they are worth 0 and 1."""
+
+    render_mode = None
+
+    def __init__(self):
+        self.action_space = self.observation_space = gymnasium.spaces.Discrete(2)
+        self.P = {
+            place: {move: [(1.0, 1, float((place, move) == (0, 1)), True)] for move in (0, 1)} for place in (0, 1)
+        }
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = 0
+        return 0, {}
+
+    def step(self, action):
+        _, self.s, reward, over = self.P[self.s][action][0]
+        return self.s, reward, over, False, {}
+
+
+def test_ends_of_one_place_and_other_worth_are_other_positions():
+    game = environment_game(OneEnd(), "one_end", max_steps=5)
+    engram.check_game(game)
+    ends = [game.play(game.initial_state(), move) for move in (0, 1)]
+    assert [game.outcome(end) for end in ends] == [0.0, 1.0]
+    assert game.hash(ends[0]) != game.hash(ends[1]) and not game.same(*ends)
+
+
 class OfOldKind(Counter):
     def step(self, action):
         return super().step(action)[:4]

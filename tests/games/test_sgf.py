@@ -7,7 +7,7 @@ import pytest
 from benchmarks.sgf_fuzz import Doors, check_one
 from engram.errors import InvalidFile, InvalidState
 from engram.games.go.rules import go, stones
-from engram.games.go.sgf import read_sgf
+from engram.games.go.sgf import read_sgf, write_sgf
 
 
 def test_random_files_come_back_and_damaged_ones_are_refused_or_right(tmp_path):
@@ -59,6 +59,12 @@ def test_komi_has_one_name():
     for text, points in in_points.items():
         assert read_sgf(f"(;SZ[9]KM[{text}])".encode()).game.name == f"go:9,komi={points:g}"
     assert read_sgf(b"(;SZ[9]KM[-99999.5])").game.name == "go:9,komi=-99999.5"
+
+
+@pytest.mark.parametrize("komi", [6.5, 275, 375, 650])
+def test_a_komi_of_our_own_files_is_in_points(komi):
+    game = go(9, komi)
+    assert read_sgf(write_sgf(game, game.initial_state(), [])).game.name == game.name
 
 
 @pytest.mark.parametrize("charset", ["Shift_JIS", "Big5", "GBK"])

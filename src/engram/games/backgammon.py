@@ -443,7 +443,7 @@ def _parse(diagram: str, gammons: bool) -> np.ndarray:
     state["num_rolls"], state["gammons"] = min(int(last[5]), MAX_ROLLS), gammons
     state["rolls"] = 2 if last[6] else 1 if last[7] else 0
     state["player"] = "XO".index(last[7] or last[8] or "X")
-    dice = [int(die) for die in (last[9] or "").split()]
+    dice = [int(die) for die in (last[9] or "").replace(" ", "")]
     for die in dice:
         state["left"][die] += 1
     fits = len(dice) == len(set(dice)) <= 2 or (len(set(dice)) == 1 and len(dice) <= 4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, check_whole
 from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.scene import Scene, bit_marks
 from engram.games.symmetry import Symmetry, identity, mirror_symmetries
@@ -168,8 +168,7 @@ def breakthrough(size: int = 8) -> Game:
 
     Source: the game of Dan Troyka, 2000.
     """
-    if size not in range(4, 9):
-        raise InvalidSpecification(f"a Breakthrough board has 4 to 8 cells on a side, not {size}")
+    size = check_whole("the side of a Breakthrough board", size, 4, 8, InvalidSpecification)
     cells = size * size
     state = np.zeros(1, state_dtype)
     state["pawns"] = [((1 << 2 * size) - 1) << (cells - 2 * size), (1 << 2 * size) - 1]

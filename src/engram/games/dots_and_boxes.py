@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, check_whole
 from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.scene import DRAWN, EMPTY, Scene
 from engram.games.symmetry import HIGHEST, Symmetry, board_symmetries, cell_word, image, num_images
@@ -141,6 +141,7 @@ def dots_and_boxes(rows: int = 3, columns: int = 3) -> Game:
     Raises:
       InvalidSpecification: a board without boxes, or with more edges.
     """
+    rows, columns = (check_whole("rows and columns", side, kind=InvalidSpecification) for side in (rows, columns))
     edges, width = (rows + 1) * columns + rows * (columns + 1), 2 * columns + 1
     if rows < 1 or columns < 1 or edges > 64:
         raise InvalidSpecification(f"{rows} by {columns} boxes: there must be 1 or more, with at most 64 edges")

@@ -472,7 +472,7 @@ class Game:
         except (TypeError, ValueError):
             raise InvalidGame(f"{name}: bounds must be a pair of numbers or None, not {bounds!r}") from None
         if not -1e300 < low < high < 1e300:
-            raise InvalidGame(f"{name}: bounds must be numbers within ±1e300, the first below the second, not {bounds!r}")
+            raise InvalidGame(f"{name}: bounds must be within ±1e300, the first below the second, not {bounds!r}")
         if players == 2 and low != -high:
             raise InvalidGame(f"{name}: bounds of a zero-sum game must be (-b, b), not {bounds!r}")
         self.bounds = low, high

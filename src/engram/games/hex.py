@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, check_whole
 from engram.games.game import Game, functions_of, note
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene, cell_places
 from engram.games.symmetry import Symmetry, cell_word, identity
@@ -219,8 +219,7 @@ def hex(size: int = 11) -> Game:
     Raises:
       InvalidSpecification: another size.
     """
-    if size not in range(2, MAX_SIZE + 1):
-        raise InvalidSpecification(f"a Hex board has 2 to {MAX_SIZE} cells on a side, not {size}")
+    size = check_whole("the side of a Hex board", size, 2, MAX_SIZE, InvalidSpecification)
     cells = size * size
     state = np.zeros(1, state_dtype)
     state["size"], state["winner"] = size, -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, check_whole
 from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.scene import Scene, bit_marks, cell_places
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image
@@ -181,6 +181,7 @@ def othello(size: int = 8) -> Game:
     Raises:
       InvalidSpecification: another size.
     """
+    size = check_whole("the side of an Othello board", size, kind=InvalidSpecification)
     if size not in (4, 6, 8):
         raise InvalidSpecification(f"an Othello board has 4, 6 or 8 cells on a side, not {size}")
     state = np.zeros(1, state_dtype)

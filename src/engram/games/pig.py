@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, check_whole
 from engram.games.game import NATURE, Game, functions_of
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, random_below
@@ -159,9 +159,8 @@ def pig(goal: int = 100, sides: int = 6) -> Game:
     Source: Neller and Presser, "Optimal play of the dice game Pig", 2004. The first player wins with probability 0.5306
     if both play perfectly for 100 points.
     """
-    for name, number, low, high in (("goal", goal, 2, 1000), ("sides", sides, 2, 20)):
-        if isinstance(number, bool) or number not in range(low, high + 1):
-            raise InvalidSpecification(f"pig: {name} is {low} to {high:,}, not {number}")
+    goal = check_whole("pig: goal", goal, 2, 1000, InvalidSpecification)
+    sides = check_whole("pig: sides", sides, 2, 20, InvalidSpecification)
     state = np.zeros(1, state_dtype)
     state["goal"], state["sides"] = goal, sides
     return Game(

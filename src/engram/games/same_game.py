@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidSpecification, InvalidState
+from engram.errors import InvalidSpecification, InvalidState, check_whole
 from engram.games.game import Game, functions_of
 from engram.games.scene import EMPTY, Scene
 from engram.native.jit import compiled
@@ -231,12 +231,13 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
     Source: the rules of Schadd et al., "Single-player Monte-Carlo tree search", 2008, and their successors, without
     points for remaining tiles; the standard boards of `acatai/SameGame`.
     """
-    for name, number, low, high in (
-        ("position", position, 1, 20), ("rows", rows, 2, MOST_SIDE), ("columns", columns, 2, MOST_SIDE),
-        ("colours", colours, 1, MOST_COLOURS), ("seed", seed, 0, 2**63 - 1),
-    ):  # fmt: skip
-        if isinstance(number, bool) or not low <= number <= high:
-            raise InvalidSpecification(f"same_game: {name} is {low} to {high:,}, not {number}")
+    position, rows, columns, colours, seed = (
+        check_whole(f"same_game: {name}", number, low, high, InvalidSpecification)
+        for name, number, low, high in (
+            ("position", position, 1, 20), ("rows", rows, 2, MOST_SIDE), ("columns", columns, 2, MOST_SIDE),
+            ("colours", colours, 1, MOST_COLOURS), ("seed", seed, 0, 2**63 - 1),
+        )
+    )  # fmt: skip
     if seed == 0 and (rows, columns, colours) != (15, 15, 5):
         raise InvalidSpecification("same_game: standard boards are 15 × 15 with 5 colours; for others add seed=1")
     board = _standard(position) if seed == 0 else _random(seed, rows * columns, colours)

@@ -131,8 +131,8 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
     """Index of the move that a rule chooses, with respect to proven values.
 
     A proven win is played. Proven losses, and proven moves below another proven one, are excluded while another move
-    remains. If all moves are lost, the rule chooses among all. Where `secure` or `lcb` chooses a move whose lower end is
-    below the value of a proven move, that one is played.
+    remains. If all moves are lost, the rule chooses among all. `secure` and `lcb` play a proven move if it is above the
+    lower end of their choice.
 
     Args:
       name: the rule's. value, visits, proven: (A,) each; values for the player to move.

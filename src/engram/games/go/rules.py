@@ -17,7 +17,7 @@ import re
 
 import numpy as np
 
-from engram.errors import InvalidSpecification, InvalidState
+from engram.errors import InvalidSpecification, InvalidState, check_whole
 from engram.games.game import Game, State
 from engram.games.go.board import (
     BORDER,
@@ -281,8 +281,7 @@ def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[in
     Raises:
       InvalidSpecification: a number out of range.
     """
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 2 <= size <= MAX_SIZE:
-        raise InvalidSpecification(f"a Go board has 2 to {MAX_SIZE} points on a side, not {size}")
+    size = check_whole("the side of a Go board", size, 2, MAX_SIZE, InvalidSpecification)
     if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
         raise InvalidSpecification(f"komi is a number, not {komi!r}")
     if LARGEST_KOMI <= abs(komi) < math.inf:
@@ -291,9 +290,7 @@ def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[in
         raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
     komi = float(komi) + 0.0  # -0 would give the same game a second name
     limit = 3 * size * size if move_limit is None else move_limit
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or not 1 <= limit <= MAX_MOVES:
-        raise InvalidSpecification(f"move_limit is 1 to {MAX_MOVES}, not {limit}")
-    return int(size), komi, int(limit)
+    return size, komi, check_whole("move_limit", limit, 1, MAX_MOVES, InvalidSpecification)
 
 
 # ------------------------------------------------------------------------------------- diagrams
@@ -354,7 +351,8 @@ def parse(diagram: str, initial: np.ndarray) -> State:
 
     Args:
       diagram: rows of X, O and dots, the top row first. Spaces, row numbers and column letters are ignored.
-        After a line "O to play" or "White to play" White is to move, else Black.
+        After a line "O to play" or "White to play" White is to move, else Black. The words "has passed" and "the game
+        is over" count too, as `render` writes them.
       initial: the game's initial state, for size, komi and move limit.
 
     Raises:
@@ -374,6 +372,7 @@ def parse(diagram: str, initial: np.ndarray) -> State:
         raise InvalidState(f"the diagram has a chain without liberty at or next to {name}")
     side = _SIDE.search(diagram)
     board["colour"] = 1 if side and side[1].lower() in ("o", "white") else 0
+    board["passes"] = 2 if "the game is over" in diagram else 1 if "has passed" in diagram else 0
     board["past"][0] = board["key"]
     board["seen"][:] = 0
     board["seen"][(int(board["key"]) >> 6) & 63] = 1 << (int(board["key"]) & 63)
@@ -394,7 +393,8 @@ def is_sound(state: State, initial: np.ndarray) -> bool:
     used = used_points(initial.reshape(-1)[0])  # a copy leaves out what lies beyond
     chain, start = state["chain"].reshape(-1)[:used], initial["chain"].reshape(-1)[:used]
     colours = chain & 3
-    if not np.array_equal(colours == BORDER, start == BORDER) or (chain[colours == 0] != 0).any():
+    edge = start == BORDER
+    if not np.array_equal(colours == BORDER, edge) or (chain[edge] != BORDER).any() or (chain[colours == 0] != 0).any():
         return False
     board = parse(render(state), initial)
     points = np.flatnonzero((colours == 1) | (colours == 2))

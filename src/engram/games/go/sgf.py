@@ -18,6 +18,7 @@ import numpy as np
 from sgfmill import sgf as sgfmill_sgf
 from sgfmill.sgf_properties import Presenter
 
+from engram import __version__
 from engram.errors import IllegalAction, InvalidFile, InvalidSpecification, InvalidState
 from engram.games.game import Game, State
 from engram.games.go.board import MAX_SIZE, board_dtype
@@ -141,7 +142,9 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         root = file.get_root()
         if (kind := _number(root, "GM", 1)) != 1:
             raise ValueError(f"it holds another game, GM[{kind:g}]")
-        size, komi = file.get_size(), _points(_number(root, "KM", 0.0))
+        size, komi = file.get_size(), _number(root, "KM", 0.0)
+        if not (root.has_property("AP") and root.get("AP")[0] == "engram"):
+            komi = _points(komi)
         nodes = file.get_main_sequence()
         steps = [_step(node) for node in nodes]
         handicap = _number(root, "HA", 0) > 1
@@ -198,6 +201,7 @@ def write_sgf(
     size = len(marks)
     file = sgfmill_sgf.Sgf_game(size=size, encoding="UTF-8")
     root = file.get_root()
+    root.set("AP", ("engram", __version__))
     root.set("KM", float(start["komi"]))
     root.set("RU", "Tromp-Taylor without suicide")
     black, white = ([_point(int(action), size) for action in np.flatnonzero(marks == 1 + k)] for k in (0, 1))

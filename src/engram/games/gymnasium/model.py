@@ -134,7 +134,8 @@ class ModelState:
     def hash(self) -> int:
         game = self.game
         number = (self.place * (game.max_steps + 1) + self.steps) * (game.num_choices + 1) + self.intent + 1
-        return (number * _ODD) & _MASK
+        end = hash((1, self.outcome())) if self.over else 0  # a place may be an end of several worths
+        return (number * _ODD + end) & _MASK
 
     def __str__(self) -> str:
         place = f"state {self.place}, step {self.steps} of {self.game.max_steps}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, check_whole
 from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.line import many_words
 from engram.games.line.text import action_names, parser, renderer, scene
@@ -260,8 +260,9 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
 
     Cost: boards of (rows+1)·columns ≤ 64 bits play 2-3 times faster than larger ones.
     """
-    if not (1 <= rows <= 24 and 1 <= columns <= 24):
-        raise InvalidSpecification(f"a line game has 1 to 24 rows and columns, not {rows} by {columns}")
+    rows = check_whole("rows of a line game", rows, 1, 24, InvalidSpecification)
+    columns = check_whole("columns of a line game", columns, 1, 24, InvalidSpecification)
+    run, gravity = check_whole("run", run, kind=InvalidSpecification), bool(gravity)
     if not 2 <= run <= max(rows, columns):
         raise InvalidSpecification(f"a run of {run} does not fit a board of {rows} by {columns}")
     one_word = (rows + 1) * columns <= 64
