@@ -20,6 +20,7 @@ from numba.core import event
 
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
+from engram.errors import InvalidFile
 from engram.games.line.one_word import line
 from engram.native.cache import cache_root, private_folder, sources
 from engram.native.intrinsics import HAS_PDEP, pick_bit, pick_bit_portable, popcount
@@ -99,6 +100,14 @@ def cached(cache: Path) -> dict[str, set[str]]:
 
 def only(names, start: str) -> set[str]:
     return {name for name in names if name.startswith(start)}
+
+
+def test_a_user_without_a_home_folder_is_asked_for_one(monkeypatch):
+    for name in ("ENGRAM_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(InvalidFile, match=r"no home folder: name a folder .* in ENGRAM_CACHE_DIR"):
+        cache_root()
 
 
 def test_an_edit_two_imports_away_takes_effect(tmp_path):

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -165,5 +165,6 @@ def end_at_second_interrupt(patience_s: float = 2.0) -> None:
             if is_warned:
                 print("engram: compiled code does not return; Ctrl-C again ends it", file=sys.stderr, flush=True)
 
-    threading.Thread(target=watch, daemon=True).start()
+    with suppress(RuntimeError):  # this machine allows no further thread
+        threading.Thread(target=watch, daemon=True).start()
     _open.append(writer)

@@ -165,6 +165,14 @@ def test_a_killed_owner_costs_no_game_and_no_wait_on_its_machine(tmp_path, datab
     assert len(set(begun)) == 40 and len(begun) == 42
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux")
+def test_a_process_whose_parent_has_not_waited_for_it_has_ended():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not claims.has_ended(process.pid)
+        process.kill()
+        until(lambda: claims.has_ended(process.pid))
+
+
 def test_a_container_that_shares_the_host_name_sees_no_death(tmp_path, noted):
     container = ["unshare", "--pid", "--fork", "--kill-child"]
     if shutil.which("unshare") is None or subprocess.run([*container, "true"], capture_output=True).returncode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from engram.cli.console import _exit_code
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="uses a POSIX shell")
 ENGRAM = f"{sys.executable} -m engram"
@@ -51,3 +54,22 @@ def test_ctrl_c_while_starting_is_one_word(module, tmp_path):
     ended = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=300)
     assert ended.stderr == "engram: interrupted\n"
     assert ended.returncode in (130, -signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "too many files are open: raise `ulimit -n`"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "no further process or thread"),
+        (RuntimeError("can't start new thread"), "no further process or thread"),
+        (OSError(errno.ENOSPC, "No space left on device", "x.sqlite"), "x.sqlite: No space left on device"),
+    ],
+)
+def test_limits_of_the_machine_are_named(error, words, capsys, monkeypatch):
+    def run():
+        raise error
+
+    monkeypatch.setattr(os, "dup2", lambda *_: None)  # of the test's own output
+    assert _exit_code(run) == 1
+    printed = capsys.readouterr().err
+    assert words in printed and printed.count("\n") == 1

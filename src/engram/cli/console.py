@@ -5,6 +5,7 @@ A command imports the engine inside its function, so that `engram --help` answer
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -45,6 +46,14 @@ class _Commands(TyperGroup):
             raise typer.Exit(code)
 
 
+_LIMITS = {
+    errno.EAGAIN: "this machine starts no further process or thread: raise `ulimit -u` or the container's limit of "
+    "processes, or take fewer --workers",
+    errno.EMFILE: "too many files are open: raise `ulimit -n`, or take fewer --workers",
+}
+"""Limits of the machine that the system's own words do not name."""
+
+
 def _exit_code(run: Callable[[], Any]) -> int:
     try:
         try:
@@ -61,6 +70,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         broken = isinstance(error, BrokenPipeError)
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         code, sentence = (141, "") if broken else (1, f"{place}{error.strerror}" if error.strerror else str(error))
+        sentence = _LIMITS.get(error.errno or 0, sentence)
         with suppress(OSError):  # Python would flush its buffer at exit, and fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Exception, SystemExit) as error:
@@ -70,6 +80,8 @@ def _exit_code(run: Callable[[], Any]) -> int:
             from engram.user_files import failure
 
             code, sentence = 2, failure(error, users_only=True)
+            if "can't start new thread" in str(error):
+                code, sentence = 1, _LIMITS[errno.EAGAIN]
             if not sentence:  # our own fault; code of the user that calls sys.exit has a sentence
                 raise
     if sentence:
@@ -165,7 +177,8 @@ class Live:
         if self._view is not None:
             self._view.start()
         else:
-            threading.Thread(target=self._tick, daemon=True).start()
+            with suppress(RuntimeError):  # this machine allows no further thread
+                threading.Thread(target=self._tick, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

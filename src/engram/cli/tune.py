@@ -97,9 +97,14 @@ def _search_and_confirm(study: Study, budget: dict[str, Any], workers: int | Non
         Fleet(join, study.objective, budget, count=helpers) as fleet,
         Live("games of trials", study.search_games) as live,
     ):
-        study.search(lambda progress: live.update(progress.games, _line(progress)), workers=players)
+
+        def search() -> None:
+            study.search(lambda progress: live.update(progress.games, _line(progress)), workers=players)
+
+        search()
         for failure in fleet.join():
             live.line(f"engram: a worker stopped: {failure}")
+        search()  # a worker that was killed leaves its trial to the others
     best = study.standing(study.recommended())
     say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
     with Live("games of the confirmation", study.confirm_games) as live:

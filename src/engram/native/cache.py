@@ -47,12 +47,17 @@ def cache_root() -> Path:
 
     The variable may name any folder. engram adds one subfolder for each module, removes those not used for a month,
     and leaves everything else there alone.
+
+    Raises:
+      InvalidFile: the user has no home folder.
     """
     folder = os.environ.get("ENGRAM_CACHE_DIR")
     if folder:
         return Path(os.path.expanduser(folder))
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "engram"
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if base.startswith("~"):
+        raise InvalidFile("this user has no home folder: name a folder for compiled code in ENGRAM_CACHE_DIR")
+    return Path(base) / "engram"
 
 
 @cache

@@ -29,7 +29,7 @@ from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import caching, lock, unkept
+from engram.native.cache import cache_root, caching, lock, unkept
 from engram.native.messages import place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -53,7 +53,8 @@ class _Progress(event.Listener):
             if unkept:
                 kept = f"at each start, for it cannot be kept in {unkept[0]}; ENGRAM_CACHE_DIR names another folder"
             _tell(f"engram: compiling for this machine ({kept}) ...")
-            threading.Thread(target=self._wait, daemon=True).start()
+            with suppress(RuntimeError):  # this machine allows no further thread
+                threading.Thread(target=self._wait, daemon=True).start()
             atexit.register(self._end)
 
     def on_end(self, occurrence: Any) -> None:
@@ -274,6 +275,9 @@ class Callback:
                 callback.enable_caching()
             try:
                 callback.compile()
+            except OSError as error:
+                where = f"{cache_root()}: {error.strerror or error}; ENGRAM_CACHE_DIR names another folder"
+                raise CompileError(f"compiled code cannot be kept in {where}") from error
             except Exception as error:
                 raise CompileError(reason(self.function, self.arguments, error)) from error
             return callback
