@@ -2,6 +2,7 @@
 """The server behind the page: positions, searches that stream, and who may ask."""
 
 import json
+import os
 import random
 import signal
 import socket
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import time
 import warnings
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -29,6 +31,7 @@ from engram.drivers.recollection import explain_memory
 from engram.errors import InvalidFile
 from engram.presets.catalogue import preset
 from engram.training.history import MEASURED, Point, TrainingResults
+from engram.web import connections, positions
 from engram.web import runs as web_runs
 from engram.web import sessions as web_sessions
 from engram.web.app import MOST_BYTES, Settings, application
@@ -240,11 +243,53 @@ def test_searches_are_bounded_in_number():
 
 def test_ended_searches_are_dropped_after_a_while(client):
     ids = []
-    for _ in range(web_sessions.KEPT + 3):
+    for number in range(web_sessions.KEPT + 3):
         ids.append(sent(client, "searches", game="tic_tac_toe", search="uct", simulations=10)["id"])
         list(messages(client, ids[-1]))
-    assert refused(client, f"searches/{ids[0]}/stop", 404)
-    sent(client, f"searches/{ids[-1]}/stop")
+        if number == 0:
+            sent(client, f"searches/{ids[0]}/node", path=[])  # those that a page has looked into go last
+    assert refused(client, f"searches/{ids[1]}/stop", 404)
+    for kept in (ids[0], ids[-1]):
+        sent(client, f"searches/{kept}/stop")
+
+
+SURROGATE = """
+import numpy as np
+import engram
+from engram.games.line.one_word import line
+from dataclasses import replace
+def odd():
+    game = line(3, 3, 3, name="odd")
+    game.scene = replace(game.scene, note=lambda state: "\\ud800")
+    return game
+"""
+
+
+def test_what_json_cannot_hold_and_memory_does_not_are_sentences(tmp_path, monkeypatch):
+    file = tmp_path / "odd.py"
+    file.write_text(SURROGATE)
+    with client_of(allow_files=True) as client:
+        assert "JSON cannot hold" in refused(client, "position", game=f"{file}:odd")
+
+        def exhausted(line):
+            raise MemoryError
+
+        monkeypatch.setattr(positions, "opened", exhausted)
+        assert "more memory than the machine has" in refused(client, "position", game="tic_tac_toe")
+
+
+def test_a_number_that_no_match_has_is_missing(client):
+    for number in (2**31, 2**63, 10**30):
+        assert "there is no match" in refused(client, f"matches/{number}/games", 404)
+
+
+def test_questions_end_with_the_server():
+    session = web_sessions.SearchSession(engram.Search("tic_tac_toe"), None, engram.Limit(simulations=1), 0)
+    with ThreadPoolExecutor(1) as pool:  # the search's thread has not started, as if it compiled
+        question = pool.submit(session.ask, lambda: 1)
+        session.close()
+        with pytest.raises(web_sessions.Busy, match="the server ends"):
+            question.result(60)
 
 
 def test_a_failing_search_says_why(client, tmp_path):
@@ -733,6 +778,47 @@ def test_the_command_refuses_what_it_cannot_serve(tmp_path):
             command = [sys.executable, "-c", "from engram.cli.app import main; main()", "serve", "--no-open", *options]
             done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
             assert done.returncode == 2 and word in done.stderr and "Traceback" not in done.stderr
+
+
+def test_silent_connections_end_and_leave_room_for_others(tmp_path):
+    server = Served(tmp_path)
+    try:
+        begin = time.monotonic()
+        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(connections.MOST + 20)]
+        for connection in silent:
+            connection.settimeout(60)
+            with suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+        assert time.monotonic() - begin > 5
+        assert httpx.get(server.address.split("/#")[0], timeout=60).status_code == 200
+    finally:
+        server.close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def test_a_browser_in_the_terminal_gets_its_page(tmp_path):
+    """It runs until it is left, so that a server that waited for its end would never answer."""
+    browser, page = tmp_path / "browser.py", tmp_path / "page"
+    browser.write_text(
+        "import sys, urllib.request\n"
+        f"open({str(page)!r} + '.part', 'w').write(urllib.request.urlopen(sys.argv[1].split('#')[0]).read().decode())\n"
+        f"import os; os.rename({str(page)!r} + '.part', {str(page)!r})\n"
+    )
+    words = [sys.executable, "-c", "from engram.cli.app import main; main()", "serve", "--port", str(free_port())]
+    environment = {**os.environ, "BROWSER": f"{sys.executable} {browser} %s"}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, cwd=tmp_path) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not page.exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            process.terminate()
+    assert "<title>" in page.read_text()
 
 
 def test_an_interrupt_ends_a_watched_search_without_a_traceback(tmp_path):

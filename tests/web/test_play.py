@@ -1,6 +1,7 @@
 """The page in a real browser: games by click and by keyboard, analysis, files, and a server that goes and comes."""
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -375,6 +376,10 @@ def test_the_server_is_killed_and_comes_back(visit, browser, tmp_path):
         expect(page.locator(".history")).to_contain_text("4")
         page.get_by_role("button", name="Analyse").click()
         expect(page.locator(".analysis .progress")).to_contain_text("thinking")
+        server.process.send_signal(signal.SIGSTOP)  # it hangs
+        expect(page.locator("#news")).to_contain_text("does not answer")
+        server.process.send_signal(signal.SIGCONT)
+        expect(page.locator("#news")).to_contain_text("is back")
         server.kill()
         expect(page.locator("#news")).to_contain_text("does not answer")
         server.start()
@@ -424,6 +429,13 @@ def test_without_the_token_the_page_says_so(browser, served):
     page = context.new_page()
     page.goto(served.address.split("#")[0])
     expect(page.locator("main")).to_contain_text("the token is missing or wrong")
+    page.goto(served.address)  # in the same tab, as the sentence says
+    expect(page.locator("body.ready")).to_have_count(1)
+    for damage in ("x", "7", '{"heat":"zz","level":99,"human":[],"search":0}'):
+        page.evaluate("(damage) => localStorage.setItem('engram.play', damage)", damage)
+        page.reload()
+        expect(page.locator("body.ready")).to_have_count(1)
+        expect(page.locator(".turn")).to_have_text("Red to move")
     context.close()
 
 

@@ -2,14 +2,17 @@
 
 import gc
 import json
+import threading
 import time
 import weakref
 
+import numpy as np
 import pytest
 
 import engram
 from engram.errors import IllegalAction, InvalidLimit, InvalidParameter, InvalidState, MissingPackage
 from engram.games.game import NATURE
+from engram.presets import puct
 from tests.web.test_play import expect, serious
 
 live = pytest.importorskip("engram.web.live", reason="the widget needs engram[notebook]")
@@ -189,6 +192,30 @@ def test_a_second_analysis_of_a_search_ends_the_first():
         search.run(search.game.initial_state(), engram.Limit(simulations=10))
     second.stop()
     assert second.result.stopped == "interrupted"
+
+
+def test_a_search_that_does_not_stop_shows_nothing_of_the_position_before(monkeypatch):
+    """Such as one that compiles."""
+    entered, released = threading.Event(), threading.Event()
+
+    class Slow:
+        def evaluate(self, states):
+            entered.set()
+            assert released.wait(60)
+            return engram.Evaluation(np.zeros(len(states)), np.ones((len(states), 9)))
+
+    monkeypatch.setattr(live, "ENDS_S", 0.05)
+    widget = engram.widget(engram.Search("tic_tac_toe", puct(evaluator=Slow())), limit=engram.Limit(simulations=50))
+    widget.analyse()
+    assert entered.wait(60)
+    before = widget._session
+    widget.play("b2")
+    assert not widget.running and widget.opened["moves"] == ["b2"]
+    released.set()
+    assert before.wait(60) and before.result is not None
+    assert widget.snapshot is None and widget.result is None
+    widget.analyse()
+    assert widget.wait(60) is not None and widget.snapshot["player"] == 1
 
 
 def test_a_search_that_nobody_holds_is_freed_after_its_analysis():

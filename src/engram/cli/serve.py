@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from typing import Annotated, Optional
 
 import typer
@@ -35,6 +36,7 @@ def serve(
         from starlette.concurrency import run_in_threadpool
 
         from engram.web.app import Settings, application
+        from engram.web.connections import Connection
     except ImportError as error:
         if error.name not in ("uvicorn", "starlette", "anyio"):
             raise
@@ -60,12 +62,13 @@ def serve(
     app = application(settings)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False,
-        lifespan="on", ws="none", timeout_keep_alive=30,
+        lifespan="on", ws="none", timeout_keep_alive=30, http=Connection,
     )  # fmt: skip
     if not no_open:
         import webbrowser
 
-        webbrowser.open(address)
+        # On a thread: a browser in the terminal runs until it is left, and waits for the server meanwhile.
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 import engram
 from engram.arena.database import shown
 from engram.arena.results import DEFAULT_DATABASE
-from engram.errors import EngramError, InvalidSpecification
+from engram.errors import EngramError, InvalidGame, InvalidSpecification
 from engram.pictures.bundle import STATIC
 from engram.user_files import failure
 from engram.web import memories, players, positions, trees
@@ -154,14 +154,14 @@ class Server:
 
     def match(self, fields: Fields, names: dict[str, Any]) -> Any:
         """One match over its games."""
-        return self.records.match(names["id"])
+        return self.records.match(_number_of(names))
 
     def games(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Some games of a match, or one of them with its moves."""
         number = fields.maybe_whole("number", 0, 2**31 - 1)
         if number is not None:
-            return self.records.game(names["id"], number)
-        return {"games": self.records.games(names["id"], fields.whole("first", 0, 2**31 - 1, 0))}
+            return self.records.game(_number_of(names), number)
+        return {"games": self.records.games(_number_of(names), fields.whole("first", 0, 2**31 - 1, 0))}
 
     def ratings(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Ratings, trainings and studies in the database."""
@@ -197,6 +197,13 @@ class Server:
         return self.settings.allow_files or text in (self.settings.game, self.settings.search)
 
 
+def _number_of(names: dict[str, Any]) -> int:
+    """The number of a match in an address."""
+    if names["id"] >= 2**31:
+        raise Missing(f"there is no match {names['id']}")
+    return int(names["id"])
+
+
 def application(settings: Settings) -> Starlette:
     """The whole application; its searches end with it."""
     server = Server(settings)
@@ -226,13 +233,15 @@ def _route(path: str, answer: Answer, method: str = "POST") -> Route:
         try:
             fields = Fields(await request.body())
             data = await run_in_threadpool(answer, fields, dict(request.path_params))
-            return JSONResponse(data)
+            return _written(data)
         except ClientDisconnect:
             return Response(status_code=400)
         except EngramError as error:
             return _sentence(error)
         except HTTPException:
             raise
+        except MemoryError:
+            return _sentence(InvalidSpecification("this needs more memory than the machine has"))
         except Exception as error:
             sentence = failure(error, users_only=True)
             if not sentence:
@@ -240,6 +249,13 @@ def _route(path: str, answer: Answer, method: str = "POST") -> Route:
             return _sentence(InvalidSpecification(sentence))
 
     return Route(path, endpoint, methods=[method])
+
+
+def _written(data: Any) -> JSONResponse:
+    try:
+        return JSONResponse(data)
+    except (TypeError, ValueError) as error:  # from a user's scene, picture or names of moves
+        raise InvalidGame(f"the game gave a number or text that JSON cannot hold: {error}") from None
 
 
 def _stream(path: str, channel: Callable[[dict[str, str]], Channel]) -> Route:

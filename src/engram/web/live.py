@@ -129,13 +129,17 @@ class LiveSearch(anywidget.AnyWidget):
                 return
 
     def publish(self, message: dict[str, Any], *, last: bool = False) -> None:
-        """Shows a snapshot of the search; called on its thread."""
+        """Shows a snapshot of the search, unless its position has left the board; called on its thread."""
+        if self._session is None or message["id"] != self._session.id:
+            return
         self.snapshot = message
         if last:
             self.running = False
 
     def _go(self, actions: list[int]) -> None:
         self.stop()
+        if self.running:  # it compiles, or its evaluator does not return
+            self._session, self.running = None, False
         self._actions = self._drawn(actions)
         self.snapshot = None
         self.opened = opened(self._line())

@@ -30,8 +30,8 @@ from engram.web.snapshots import snapshot
 TREE_BYTES = 1 << 28
 """Bound of one search's tree."""
 LONGEST_S = 3600.0
-KEPT = 6
-"""Finished searches that pages may still ask about."""
+KEPT = 8
+"""Finished searches that pages may still ask about; those that no page has asked about go first."""
 _INTERVAL_S = 0.25
 _COST = 100.0
 """A snapshot that took t seconds of the processor is followed by none for this many t of the search's own thread:
@@ -62,6 +62,7 @@ class SearchSession:
 
     Attributes:
       id: a random word. channel: its snapshots. result: at the end; None before, and after a failure.
+      is_asked: a page has looked into its tree.
     """
 
     def __init__(
@@ -73,9 +74,11 @@ class SearchSession:
         self._audience = audience or self.channel
         self.search, self.state = search, state
         self.result: SearchResult | None = None
+        self.is_asked = False
         self._limit, self._seed, self._explained = limit, seed, explained
         self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._stopped, self._ended = threading.Event(), threading.Event()
+        self._closes = False
         self._after_end = threading.Lock()
         self._next_snapshot, self._next_work = 0.0, 0.0
         self._last_watched, self._alone_s = time.monotonic(), ALONE_S
@@ -94,15 +97,27 @@ class SearchSession:
         """Asks the search to end; it does within some 10 ms, with threads on one tree 50."""
         self._stopped.set()
 
+    def close(self) -> None:
+        """Asks the search to end, and answers no question any more."""
+        self._closes = True
+        self.stop()
+
     def wait(self, timeout_s: float) -> bool:
         """Waits for the end; returns whether it came."""
         return self._ended.wait(timeout_s)
 
     def ask(self, question: Callable[[], T]) -> T:
-        """The answer to a question that reads the search; not from the event loop's thread."""
+        """The answer to a question that reads the search; not from the event loop's thread.
+
+        Raises:
+          Busy: the server ends. Else what the question raises.
+        """
         answer: Future[T] = Future()
+        self.is_asked = True
         self._questions.put((question, answer))
         while not answer.done():
+            if self._closes:
+                raise Busy("the server ends")
             if self._ended.wait(0.0):
                 with self._after_end:
                     self._answer()
@@ -118,6 +133,7 @@ class SearchSession:
         """
         if self.result is None:  # it is there before the page hears of the end
             raise Busy("the search is still running: it can be compared once it has ended")
+        self.is_asked = True
         return self.search.saved_tree()
 
     def _answer(self) -> None:
@@ -201,6 +217,7 @@ class Sessions:
             session = make()
             with self._lock:
                 ended = [key for key, old in self._sessions.items() if not old.is_running]
+                ended.sort(key=lambda key: self._sessions[key].is_asked)  # stable: the oldest first
                 for key in ended[: max(0, len(ended) - KEPT + 1)]:
                     del self._sessions[key]
                 self._sessions[session.id] = session
@@ -222,8 +239,10 @@ class Sessions:
         return session
 
     def close(self) -> None:
-        """Ends all searches."""
+        """Ends all searches, and waits for them at most 5 s; one that still compiles ends with the process."""
         for session in list(self._sessions.values()):
-            session.stop()
+            session.close()
+        deadline = time.monotonic() + 5.0
         for session in list(self._sessions.values()):
-            session.wait(5.0)
+            session.wait(max(0.0, deadline - time.monotonic()))
+        self._sessions.clear()

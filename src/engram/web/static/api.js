@@ -2,6 +2,7 @@
 
 const KEY = "engram.token";
 const ALIVE_MS = 2000;
+const HANGS_MS = 10000;
 
 /** The fields after `#` in the address; a token is kept and taken out of the address. */
 export function addressFields() {
@@ -108,5 +109,7 @@ async function* messages(response) {
 }
 
 setInterval(() => {
-  if (!document.hidden || !server.answers) request("alive").catch(() => {});
+  if (document.hidden && server.answers) return;
+  const signal = AbortSignal.timeout(HANGS_MS);
+  request("alive", { signal }).catch((error) => error.name === "TimeoutError" && tell(false));
 }, ALIVE_MS);

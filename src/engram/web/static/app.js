@@ -77,7 +77,8 @@ game.addEventListener("change", () => location.hash && history.replaceState(null
 
 addEventListener("hashchange", async () => {
   const fields = addressFields();
-  if (fields.has("game")) await follow(fields);
+  if (!setup) location.reload(); // the token was missing, and may have come
+  else if (fields.has("game")) await follow(fields);
 });
 
 begin();

@@ -63,7 +63,11 @@ export class GameTree extends EventTarget {
   #keep() {
     if (this.#spares) return;
     const { game, start, nodes, at } = this;
-    for (const storage of [sessionStorage, localStorage]) storage.setItem(KEY, JSON.stringify({ game, start, nodes, at }));
+    try {
+      for (const storage of [sessionStorage, localStorage]) storage.setItem(KEY, JSON.stringify({ game, start, nodes, at }));
+    } catch (error) {
+      say(`The game is not kept for a reload: ${error.message}`, { bad: true });
+    }
   }
 
   #show(opened, why) {

@@ -9,6 +9,20 @@ const KEY = "engram.play";
 const THINKS = ", the engine thinks";
 const RETRY_MS = 1000;
 
+/** The choices that were kept, but for those of a damaged storage or another version. */
+function kept(setup) {
+  try {
+    const choice = { ...JSON.parse(localStorage.getItem(KEY)) };
+    if (!["both", "0", "1"].includes(choice.human)) delete choice.human;
+    if (!setup.levels[choice.level]) delete choice.level;
+    if (typeof choice.search !== "string") delete choice.search;
+    if (!HEATS.some(([value]) => value === choice.heat)) delete choice.heat;
+    return choice;
+  } catch {
+    return {};
+  }
+}
+
 export class Play {
   #thinking = null; // the abort controller of the search under way
   #snapshot = null;
@@ -16,7 +30,7 @@ export class Play {
   constructor(game, setup) {
     this.game = game;
     this.setup = setup;
-    this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...JSON.parse(localStorage.getItem(KEY) ?? "{}") };
+    this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...kept(setup) };
     this.element = element(`<div class="play">
       <section class="table" aria-label="Board">
         <p class="turn" role="status" aria-live="polite"></p><p class="said unseen" role="status" aria-live="polite"></p>
