@@ -442,7 +442,9 @@ class Backup:
             moves = self.units is not None and node is not path[0]
             new = self.units.move(node, target) if moves and self.mix is None else target
             node.mean += self.step(node.visit_count) * (new - node.mean)
-            node.value = node.mean if self.mix is None or node.player == 2 else self.mix(node)
+            node.value = node.mean if self.mix is None else self.mix(node)
+            if self.mix is not None and node.player == 2:
+                node.value = _children_and_mean(node)[3]
             if moves and self.mix is not None:
                 node.value = self.units.move(node, node.value)
             node.here = self.units.position(node) if moves else node.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, InvalidState, OperatorError
+from engram.games.game import NATURE
 from engram.presets import puct, uct
 from engram.search import backup as backups
 from engram.search.evaluation import Evaluation
@@ -114,6 +116,50 @@ def test_values_approach_the_truth(kind, rule):
     assert truth == pytest.approx(expectimax(position))
     # The mean also counts what exploration tries; two players explore in opposite directions.
     assert best.value == pytest.approx(truth, abs=0.025 * (result.bounds[1] - result.bounds[0]))
+
+
+class Chances:
+    """Move 0 ends with 0; move 1 leads to ten moves, one of which is worth 1, or to nature's only move before them."""
+
+    def __init__(self, has_nature, moves=()):
+        self.has_nature, self.moves = has_nature, moves
+
+    def copy(self):
+        return type(self)(self.has_nature, self.moves)
+
+    def is_over(self):
+        return self.moves[:1] == (0,) or len(self.moves) == 2 + self.has_nature
+
+    def legal_actions(self):
+        if self.is_over():
+            return []
+        return [0, 1] if not self.moves else [0] if self.to_play() == NATURE else range(10)
+
+    def to_play(self):
+        return NATURE if self.has_nature and len(self.moves) == 1 and not self.is_over() else 0
+
+    def chance(self):
+        return [1.0]
+
+    def play(self, action):
+        self.moves += (action,)
+
+    def outcome(self):
+        return 0.0 if self.moves[0] == 0 else 1.0 if self.moves[-1] == 3 else -1.0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["bts(temperature=0.5)", "ments(temperature=0.5)", "tents(temperature=2)", "uct(backup=power_mean(power=100))"],
+)
+def test_a_certain_draw_of_nature_changes_no_mixed_value(rule):
+    """What a mix says of the moves behind a draw must reach the move before it."""
+    values = []
+    for has_nature in (False, True):
+        game = engram.PythonGame("chances", partial(Chances, has_nature), num_actions=10, max_moves=3, players=1)
+        result = engram.Search(game, rule).run(game.initial_state(), engram.Limit(simulations=5000), seed=1)
+        values.append(next(move.value for move in result.moves if move.action == 1))
+    assert values[0] == pytest.approx(values[1], abs=0.03)
 
 
 def test_nature_is_drawn_by_its_weights_and_keeps_its_mean():

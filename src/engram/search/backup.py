@@ -26,6 +26,7 @@ from engram.errors import InvalidParameter
 from engram.native.intrinsics import address_of, call_float
 from engram.native.jit import compiled
 from engram.search import mixes
+from engram.search.mixes import mean_of_children
 from engram.search.operators import OPERATORS, Operator, Parameter, backup, table_at
 from engram.search.returns import arriving, discounted
 from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
@@ -57,10 +58,10 @@ def best_child_value(nodes, node, taken, taken_before):
 
 @compiled(inline=True)
 def _mixed(tree, index, parameters, beyond):
-    """A node's value by the mix, as that of the move that leads to it; the mean where nature moves."""
+    """A node's value by the mix, as that of the move that leads to it; where nature moves, the mean of its children."""
     mean = own_of(tree)[index].mean
     if beyond and nodes_of(tree)[index].flags & CHANCE:
-        value = mean
+        value = mean_of_children(tree, nodes_of(tree), index)[3]
     else:
         value = call_float(parameters.mix, (address_of(tree), np.int64(index), mean, parameters.mix_parameters))
     return arriving(tree, index, value) if beyond and index != 0 else value
@@ -106,7 +107,8 @@ def trace_step_mix(tree, path, depth, value, parameters):
       initial: value in [-1, 1] for player 0 of a node before its first visit, for the bootstrap; nan: none, and the
         bootstrap from the node is the return itself.
 
-    Where nature moves, the bootstrap is the child taken, there is no γ, and the mean replaces the mix.
+    Where nature moves, the bootstrap is the child taken, there is no γ, and the mean of the children's values, by their
+    visits, replaces the mix.
 
     Cost: one division a node; with bootstrap 1 also O(visited children) a node.
     """
