@@ -16,7 +16,9 @@ from typing import Any, TypeVar, cast
 
 Work = TypeVar("Work", bound=Callable[..., Any])
 Handler = Callable[[int, FrameType | None], Any]
-_NAMES = ("SIGINT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_NAMES = (
+    "SIGINT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGXCPU", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2",
+)  # fmt: skip
 _NUMBERS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 """Signals whose handlers raise in some programs."""
 _interruptible: set[CodeType] = set()
@@ -46,20 +48,19 @@ class Signals:
         self.interrupted = False
         self.waiting: list[tuple[int, Handler]] = []
 
-    def __bool__(self) -> bool:
-        """Whether any signal has come."""
-        return self.interrupted or len(self.waiting) > 0
-
     def deliver(self) -> None:
-        """Calls the handlers of other signals than Ctrl-C; they may raise."""
-        while self.waiting:
+        """Calls the handlers of other signals than Ctrl-C, all of them, though some may raise."""
+        if self.waiting:
             number, handler = self.waiting.pop(0)
-            handler(number, sys._getframe())
+            try:
+                handler(number, sys._getframe())
+            finally:
+                self.deliver()
 
 
 @contextmanager
 def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
-    """Delays Python's handlers of signals to `deliver` or the end, and notes Ctrl-C, which calls no handler here.
+    """Delays handlers of signals (those of `_NUMBERS`) to `deliver` or the end, and notes Ctrl-C, which calls none.
 
     So a handler that raises, as a limit of time does by SIGALRM, leaves no tree halfway. In code of the user, below a
     function with `may_be_interrupted`, handlers are called at once. A further Ctrl-C raises KeyboardInterrupt there, if
@@ -71,16 +72,19 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    heard_at = math.inf
+    heard_at, has_ended = math.inf, False
     depth = _calls_of_users(sys._getframe())
     handlers = {number: signal.getsignal(number) for number in _NUMBERS}
-    delayed = {number: handler for number, handler in handlers.items() if callable(handler)}
+    delayed: dict[int, Handler] = {number: handler for number, handler in handlers.items() if callable(handler)}
     if handlers[signal.SIGINT] == signal.SIG_DFL:
         delayed[signal.SIGINT] = signal.default_int_handler
 
     def hear(number: int, frame: FrameType | None) -> None:
         nonlocal heard_at
-        handler = delayed[signal.Signals(number)]
+        handler = delayed[number]
+        if has_ended:  # a handler raised before this one was taken back
+            handler(number, frame)
+            return
         # The function that calls the user's code catches what that code raises, not what it raises itself.
         is_users = _calls_of_users(frame and frame.f_back) > depth
         if number == signal.SIGINT:
@@ -98,8 +102,10 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
             signal.signal(number, hear)
         yield signals
     finally:
-        for number in delayed:
-            signal.signal(number, handlers[number])
+        has_ended = True
+        for number, handler in handlers.items():
+            if number in delayed:
+                signal.signal(number, handler)
         signals.deliver()
 
 
@@ -114,7 +120,7 @@ def _calls_of_users(frame: FrameType | None) -> int:
 
 @contextmanager
 def interrupts_later(patience_s: float = math.inf) -> Iterator[Signals]:
-    """Delays Ctrl-C and all handlers of signals until the end of the block, for work that must not stop halfway.
+    """Delays Ctrl-C and handlers of signals until the end of the block, for work that must not stop halfway.
 
     Args:
       patience_s: as in `between_steps`.

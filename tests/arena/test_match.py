@@ -37,6 +37,7 @@ from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, Invalid
 from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
 from engram.games.line.one_word import line
+from engram.player import Forfeit, Player
 from engram.presets.catalogue import preset
 from tests.progress import num_recorded
 
@@ -861,6 +862,61 @@ def test_a_game_goes_on_where_sides_differ_or_say_nothing():
     assert lengths(lambda player, move: None, lambda player, move: -1.0 if player else 1.0) == played_out
     assert lengths(lambda player, move: 0.8 if player else -0.8, lambda p, m: 0.8 if p else -0.8) == played_out
     assert lengths(lambda p, m: math.nan, lambda p, m: math.nan) == played_out
+
+
+class Early:
+    """A game of twelve moves, of which the first is worth 15, and an end that costs 10: the first player has 5."""
+
+    def __init__(self, number=0):
+        self.number = number
+
+    def copy(self):
+        return Early(self.number)
+
+    def legal_actions(self):
+        return [0, 1] if self.number < 12 else []
+
+    def to_play(self):
+        return self.number % 2
+
+    def play(self, action):
+        self.number += 1
+
+    def reward(self):
+        return 15.0 if self.number == 1 else 0.0
+
+    def outcome(self):
+        return -10.0
+
+
+def test_sides_agree_on_the_return_of_the_whole_game():
+    game = engram.PythonGame("early", Early, num_actions=2, max_moves=12, bounds=(-16.0, 16.0))
+    options = {"games": 4, "simulations": 30, "opening_moves": 0, "workers": 1, "database": ":memory:"}
+    for resign, length in ((None, 12), (0.25, 6), (0.5, 12)):  # 5 is 0.31 of the bound
+        result = match(game, "uct", "uct(exploration=0.5)", resign=resign, **options)
+        assert result.first_wins == 4 and result.a.moves + result.b.moves == 4 * length
+
+
+class Alone(Early):
+    def to_play(self):
+        return 0
+
+
+class Quitter(Player):
+    """Gives up at once."""
+
+    text = "quitter"
+
+    def choose(self, state, limit, seed):
+        raise Forfeit("enough")
+
+
+@pytest.mark.parametrize(("bounds", "least"), [((-16.0, 16.0), -16.0), ((2.0, 8.0), 2.0), (None, 0.0)])
+def test_a_single_player_who_gives_up_has_the_least_return(bounds, least):
+    game = engram.PythonGame("alone", Alone, num_actions=2, max_moves=12, players=1, bounds=bounds)
+    options = {"games": 2, "simulations": 10, "opening_moves": 0, "workers": 1, "database": ":memory:"}
+    result = match(game, "uct" if bounds else "uct(bounds=learnt)", Quitter(), **options)
+    assert (result.means.a, result.means.b) == (5.0, least)
 
 
 def test_one_side_alone_does_not_end_a_game():

@@ -16,6 +16,7 @@ from engram.games.go.rules import go
 from engram.games.hex import hex as hex_game
 from engram.games.line.one_word import line
 from engram.games.othello import othello
+from engram.games.p_game import p_game
 from engram.games.pig import pig
 from engram.games.same_game import same_game
 
@@ -135,6 +136,7 @@ def test_a_size_that_the_game_has_not_is_refused(text):
     [
         (othello, (8.0,)), (hex_game, (5.0,)), (breakthrough, (5.5,)), (dots_and_boxes, (2.0, 2)), (line, (3.0, 3, 3)),
         (dots_and_boxes, (True, True)), (same_game, (1, 1.5)), (same_game, ("a",)), (pig, (20.5,)), (go, (9.0,)),
+        (p_game, (2.5,)),
     ],
 )  # fmt: skip
 def test_sizes_are_whole_numbers(make, arguments):

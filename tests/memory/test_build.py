@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from typer.testing import CliRunner
 
 import engram
@@ -54,6 +55,27 @@ def test_building_goes_on_where_the_file_stands(tmp_path):
         build("tic_tac_toe", SEARCH, tmp_path / "parts", games=13, simulations=61, seed=3)
     with pytest.raises(InvalidSpecification, match="no memory"):
         build("tic_tac_toe", "uct", tmp_path / "none")
+
+
+def test_nature_moves_in_the_games_of_a_memory(tmp_path):
+    options = {"simulations": 4, "opening_moves": 6, "seed": 1}
+    built = build("backgammon", "memory_uct(capacity=2000)", tmp_path / "whole", games=2, **options)
+    build("backgammon", "memory_uct(capacity=2000)", tmp_path / "parts", games=1, **options)
+    assert build("backgammon", "memory_uct(capacity=2000)", tmp_path / "parts", games=2, **options) == built
+    assert built.games == 2 and built.entries > 20
+
+
+def test_an_edited_search_or_another_build_does_not_go_on_with_a_memory(tmp_path):
+    search = tmp_path / "own.py"
+    code = "import engram\ndef mine(): return engram.presets.memory_uct(capacity=500, exploration={})\n"
+    search.write_text(code.format(1.0))
+    build("tic_tac_toe", f"{search}:mine", tmp_path / "m", games=2, simulations=20)
+    with FileLock(tmp_path / ".m.lock"), pytest.raises(InvalidFile, match="another build writes"):
+        build("tic_tac_toe", f"{search}:mine", tmp_path / "m", games=3, simulations=20)
+    build("tic_tac_toe", f"{search}:mine", tmp_path / "m", games=3, simulations=20)
+    search.write_text(code.format(50.0))
+    with pytest.raises(InvalidFile, match="search_sources"):
+        build("tic_tac_toe", f"{search}:mine", tmp_path / "m", games=4, simulations=20)
 
 
 def test_killed_while_building_nothing_saved_is_lost(tmp_path):

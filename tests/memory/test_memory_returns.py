@@ -41,6 +41,18 @@ def memory(own=near, *, num_own: int = 8, **options):
     )  # fmt: skip
 
 
+def test_a_correction_is_a_difference_in_the_games_units():
+    game = walk(rewards=False, bounds=(-2.0, 14.0))
+    search = engram.Search(game, Preset(selection=ucb1(), extensions=(memory(correct=True),)))
+    result = search.run(game.initial_state(), engram.Limit(simulations=300))
+    raw, _ = search.tree.root_advice()
+    assert np.isfinite(raw).any()
+    assert search.moves().advice == pytest.approx(8.0 * raw)
+    assert {move.action: move.memory for move in result.moves} == pytest.approx(
+        dict(zip(search.moves().action.tolist(), 8.0 * raw, strict=True))
+    )
+
+
 def compared(kind, equivalence=50.0, seed=3):
     """The compiled search and the oracle, each with a memory, on a walk of a kind."""
     game, position, units = both(kind)

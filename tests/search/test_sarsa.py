@@ -142,6 +142,30 @@ def test_discounts_are_of_returns_in_the_games_units(low, simulations):
         assert search.tree.in_units(extremes) == pytest.approx(10.0 * 0.9**5, rel=1e-12)
 
 
+def test_a_decay_is_the_same_wherever_the_bounds_lie():
+    """λ pulls towards the middle of the bounds, so that a shift of all outcomes changes nothing."""
+
+    def visits(low):
+        state = np.zeros(1, np.dtype([("left", np.int64), ("first", np.int64)]))
+        state["left"], state["first"] = 20, -1
+        game = engram.Game(
+            "shifted", state=state, num_actions=2, max_moves=20, legal_actions=countdown_actions, play=first_play,
+            outcome=lambda state: low + state.first, to_play=lambda state: 0, players=1, bounds=(low, low + 1.0),
+            hash=lambda state: np.uint64(2 * state.left + state.first + 1),
+        )  # fmt: skip
+        result = engram.Search(game, "sarsa_uct").run(game.initial_state(), engram.Limit(simulations=1000))
+        assert result.action == 1
+        return sorted((move.action, move.visits) for move in result.moves)
+
+    assert visits(9.0) == visits(-0.5)
+
+
+def first_play(state, action):
+    state.first = action if state.first < 0 else state.first
+    state.left -= 1
+    return np.int64(state.left == 0)
+
+
 @pytest.mark.parametrize("player", [0, 1])
 def test_stretched_values_worked_by_hand(player):
     # N = 17, n = (10, 5, 1), sqrt(ln 17 / n) = 0.53228, 0.75276, 1.68321. Q = (0.3, 0.2, 0.1).

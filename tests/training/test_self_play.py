@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from engram import storage
+from engram.arena.results import Results
 from engram.errors import InvalidFile, InvalidGame, InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.search.evaluation import Evaluation
@@ -22,7 +24,8 @@ from engram.search.evaluation import Evaluation
 torch = pytest.importorskip("torch")
 
 from engram.networks.network import load_network  # noqa: E402
-from engram.training import curves  # noqa: E402
+from engram.training import curves, self_play_training  # noqa: E402
+from engram.training.history import recorded_points  # noqa: E402
 from engram.training.replay import Examples, Replay  # noqa: E402
 from engram.training.run import TrainingRun  # noqa: E402
 from engram.training.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
@@ -207,6 +210,42 @@ def test_training_in_parts_is_training_at_once(tmp_path):
     noisy = SelfPlayOptions(**{**OPTIONS.__dict__, "noise_share": 0.1})
     with pytest.raises(InvalidFile, match=r"another plan \(noise_share 0.25 to 0.1\)"):
         train_self_play(plan(gate_pairs=4, gate_simulations=8, options=noisy), tmp_path / "whole")
+
+
+def test_a_training_does_not_go_on_with_an_edited_game_or_search(tmp_path):
+    file = tmp_path / "own.py"
+    code = (
+        "import engram\ndef game(): return engram.game('tic_tac_toe')\n"
+        "def search(evaluator=None): return engram.presets.puct(evaluator=evaluator, exploration={})\n"
+    )
+    file.write_text(code.format(1.25))
+    settings = plan(game=f"{file}:game", options=replace(OPTIONS, search=f"{file}:search"))
+    train_self_play(settings, tmp_path / "run", stop_at=3)
+    train_self_play(settings, tmp_path / "run", stop_at=4)
+    file.write_text(code.format(60.0))
+    with pytest.raises(InvalidFile, match="before its game or search was edited"):
+        train_self_play(settings, tmp_path / "run")
+
+
+def test_batches_of_one_round_are_reported_and_kept_on_the_way(tmp_path, monkeypatch):
+    """After the first round many are due, and learning them takes as long as the whole training."""
+    monkeypatch.setattr(self_play_training, "_AT_A_TIME_S", 0.0)
+    monkeypatch.setattr(
+        TrainingRun, "tell", lambda run, progress, always=False: seen.append(run.learner.done) or run.standing()
+    )
+    seen = []
+    train_self_play(plan(steps=20, first=1, reuse=100.0, refresh=1000), tmp_path / "one")
+    assert sorted(set(seen)) == list(range(21))
+
+
+def test_figures_of_a_deleted_training_do_not_stay(tmp_path):
+    database = str(tmp_path / "r.sqlite")
+    for steps in (4, 2):
+        train_self_play(plan(steps=30), tmp_path / "one", stop_at=steps, database=database, checkpoint_s=0.0)
+        shutil.rmtree(tmp_path / "one")
+        with Results(database) as results:
+            (points,) = recorded_points(results).values()
+        assert max(point.episode for point in points) == steps
 
 
 def test_a_training_killed_in_its_last_write_has_its_network(tmp_path, monkeypatch):

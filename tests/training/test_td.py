@@ -277,6 +277,27 @@ def test_two_trainings_do_not_write_one_table(tmp_path):
         train(SMALL, tmp_path / "t.table", episodes=2)
 
 
+def test_a_table_does_not_go_on_against_an_edited_opponent(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "import engram\ndef weak(): return engram.presets.uct(exploration={})\n"
+    (tmp_path / "own.py").write_text(code.format(1.0))
+    against = replace(SMALL, opponent="own.py:weak")
+    train(against, tmp_path / "t.table", episodes=2)
+    train(against, tmp_path / "t.table", episodes=3)
+    (tmp_path / "own.py").write_text(code.format(9.0))
+    with pytest.raises(InvalidFile, match="opponent_sources"):
+        train(against, tmp_path / "t.table", episodes=4)
+
+
+def test_a_training_that_goes_on_first_tells_the_episodes_of_every_seed(tmp_path):
+    train(SMALL, tmp_path / "t.table", episodes=3, seeds=[0])
+    told = []
+    train(
+        SMALL, tmp_path / "t.table", episodes=4, seeds=[0, 1], progress=lambda now: told.append((now.seed, now.episode))
+    )
+    assert told[0] == (0, 3) and dict(told) == {0: 4, 1: 4}
+
+
 def test_points_are_recorded_once(tmp_path):
     point = Point(0, 4, "uct", 4, 1, 2, 1, 4, 10, 100, {"mistakes": 0.25}, ("exploration collapsed: …",))
     with TrainingResults(tmp_path / "x.sqlite") as results:

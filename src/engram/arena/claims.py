@@ -97,17 +97,18 @@ class Claims:
     def read(self) -> bool:
         """Counts the games that any process has recorded since, own ones included; returns whether there are any.
 
-        Ctrl-C and other signals end the wait for a database that does not answer.
+        Ctrl-C ends the wait for a database that does not answer.
         """
         with interrupts_later() as signals:
             with self._changed:
                 self._urgent = True
                 self._changed.notify_all()
-                while not signals and not self._error and (self._waiting or self._writing):
+                while not signals.interrupted and not self._error and (self._waiting or self._writing):
                     self._changed.wait(1.0)
+                    signals.deliver()
                 self._urgent = False
             self._check()
-            if signals:
+            if signals.interrupted:
                 return False
             with self._results.reading() as connection:
                 return self._read(connection)

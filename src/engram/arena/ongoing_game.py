@@ -108,12 +108,20 @@ class OngoingGame:
         return 1 if low >= AGREED_MOVES else -1 if high <= -AGREED_MOVES else 0
 
     def _note_value(self, value: float | None) -> None:
-        """Counts the moves in a row at which the player to move was sure of the same winner."""
+        """Counts the moves in a row at which the player to move was sure of the same winner.
+
+        Args:
+          value: the mover's return from here on; that of the game has the rewards so far, too.
+        """
         bound, player = self._configuration.resign, self._game.to_play(self.state)
-        if bound is None or value is None or not abs(value) >= bound * (self._game.bounds or (0.0, 1.0))[1]:
+        if bound is None or value is None or math.isnan(value):
             self._sure[player] = 0
             return
-        winner = 1 if (value > 0) == (player == 0) else -1
+        expected = self._total(self._factor * (value if player == 0 else -value))
+        if not abs(expected) >= bound * (self._game.bounds or (0.0, 1.0))[1]:
+            self._sure[player] = 0
+            return
+        winner = 1 if expected > 0 else -1
         self._sure[player] = winner * (max(0, winner * self._sure[player]) + 1)
 
     def verdict(self) -> Verdict:
@@ -123,6 +131,12 @@ class OngoingGame:
         if self._agreed:
             return Verdict(float(self._agreed), f"agreed at {self._configuration.resign:g}")
         return Verdict(self._total(0.0) if self._game.players == 1 else 0.0, "move limit")
+
+    def forfeited(self, side: str, reason: str) -> Verdict:
+        """The result where a side gives up: a loss, or a single player's least return."""
+        if self._game.players == 2:
+            return Verdict(-1.0 if side == self.order[0] else 1.0, reason)
+        return Verdict(self._total(0.0) if self._game.bounds is None else self._game.bounds[0], reason)
 
     def _total(self, end: float) -> float:
         """All rewards, the opening's too, for player 0, each with its discount, and the amount at the end."""

@@ -107,7 +107,7 @@ class MatchRunner:
             choice = player.choose(ongoing.state, self._limit(side), seed)
             ongoing.play(replace(choice, seconds=choice.seconds + self._owed[side]))
         except Forfeit as error:
-            return Verdict(-1.0 if side == ongoing.order[0] else 1.0, f"{side}: {sentence(error)}")
+            return ongoing.forfeited(side, f"{side}: {sentence(error)}")
         except Exception as error:
             raise PlayerError(
                 f"player {side}, {player.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"

@@ -70,7 +70,8 @@ def _exit_code(run: Callable[[], Any]) -> int:
         broken = isinstance(error, BrokenPipeError)
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         code, sentence = (141, "") if broken else (1, f"{place}{error.strerror}" if error.strerror else str(error))
-        sentence = _LIMITS.get(error.errno or 0, sentence)
+        if getattr(error, "characters_written", None) is None:  # of a write, it is about the output
+            sentence = _LIMITS.get(error.errno or 0, sentence)
         with suppress(OSError):  # Python would flush its buffer at exit, and fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Exception, SystemExit) as error:
@@ -122,17 +123,23 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = Non
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title and on_one_line(title), title_justify="left")
     headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
     cells = [[on_one_line("" if row[heading] is None else row[heading]) for heading in headings] for row in rows]
-    for heading, *texts in zip(headings, *cells, strict=True):
-        longest = max(map(cell_len, " ".join([heading, *texts]).split()), default=0)
-        table.add_column(heading, overflow="fold", min_width=longest)
-    for texts in cells:
-        table.add_row(*texts)
+    columns = list(zip(headings, *cells, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns]
+    least = [max(map(cell_len, " ".join(column).split()), default=0) for column in columns]
     console = Console(width=None if sys.stdout.isatty() else 160, markup=False)
-    if table.__rich_measure__(console, console.options).minimum > console.width:
-        table = Table(title=table.title, title_justify="left", show_header=False, show_lines=True)
+    room = console.width - 3 * len(columns) - 1
+    fits = sum(least) <= room
+    table = Table(title=title and on_one_line(title), title_justify="left", show_header=fits, show_lines=not fits)
+    if fits:
+        while sum(widths) > room:  # Rich itself would shrink a column below its words, and cut the last one off
+            widths[max(range(len(widths)), key=lambda place: widths[place] - least[place])] -= 1
+        for heading, width in zip(headings, widths, strict=True):
+            table.add_column(heading, overflow="fold", width=width)
+        for texts in cells:
+            table.add_row(*texts)
+    else:
         table.add_column(overflow="fold")
         for texts in cells:
             pairs = zip(headings, texts, strict=True)

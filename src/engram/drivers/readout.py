@@ -28,16 +28,25 @@ def choice(work: Workspace, moves: RootMoves, seconds: float) -> Choice:
     return Choice(int(moves.action[best]), work.total_done(), seconds, _root_value(work))
 
 
+def advice_in_units(work: Workspace, moves: RootMoves) -> np.ndarray | None:
+    """The advice of the root's moves, (A,) in the game's units; a correction is a difference of values."""
+    if moves.advice is None:
+        return None
+    tree, corrects = work.trees[0], work.assembly.advice[0].corrects
+    return np.asarray(tree.in_units(moves.advice) - (tree.in_units(0.0) if corrects else 0.0))
+
+
 def result(work: Workspace, root: State, seconds: float, stopped: str, lines: int | None = None) -> SearchResult:
     """The result; `lines` as in `Search.so_far`."""
     game, tree, moves = work.game, work.trees[0], root_moves(work)
     actions, visits, value, proven = moves.action, moves.visits, moves.value, moves.proven
-    memory = np.full(len(actions), np.nan) if moves.advice is None else moves.advice
+    memory = advice_in_units(work, moves)
+    memory = np.full(len(actions), np.nan) if memory is None else memory
     low, high = interval(value, visits)
     low, high = np.where(proven, value, low), np.where(proven, value, high)
     best = choice(work, moves, seconds)
     order = np.lexsort((actions, -value, -visits.astype(np.int64)))
-    numbers = actions, visits, *map(tree.in_units, (value, low, high)), moves.prior, proven, tree.in_units(memory)
+    numbers = actions, visits, *map(tree.in_units, (value, low, high)), moves.prior, proven, memory
     columns = [column[order].tolist() for column in numbers]
     rows = tuple(
         MoveStatistics(

@@ -12,7 +12,7 @@ from typing import Any
 from engram.conformance.search_contract import first_run
 from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_in_flight, slot_of
 from engram.drivers.limit import Limit
-from engram.drivers.readout import choice, result, root_moves
+from engram.drivers.readout import advice_in_units, choice, result, root_moves
 from engram.drivers.result import Choice, SearchResult
 from engram.drivers.turns import Turns, as_run, in_turn, reads_in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
@@ -331,8 +331,9 @@ class Search(Turns):
           state: the root, a state where a player moves; default: the root so far, or the game's start.
           seed: of the random numbers, used at the first leaves of a root; None: they continue, as in `run`.
 
-        Returns the leaves, in the order of a batch evaluator. It is empty if the root is proven, or each leaf in
-        reach is in flight. It is also empty if a long run of simulations met only ends of games.
+        Returns the leaves, in the order of a batch evaluator. It is empty if the root is proven, or the next leaf is in
+        flight, where nature's draw is kept until its answer. It is also empty if a long run of simulations met only
+        ends of games.
 
         Raises:
           InvalidState: all `leaves` are in flight; or some are, and the state is another root.
@@ -491,5 +492,4 @@ class Search(Turns):
         """The moves of the root as they stand, summed over several trees; values for the player to move, in the game's
         units."""
         moves, tree = root_moves(self._workspace), self.tree
-        advice = None if moves.advice is None else tree.in_units(moves.advice)
-        return replace(moves, value=tree.in_units(moves.value), advice=advice)
+        return replace(moves, value=tree.in_units(moves.value), advice=advice_in_units(self._workspace, moves))

@@ -141,10 +141,10 @@ def dots_and_boxes(rows: int = 3, columns: int = 3) -> Game:
     Raises:
       InvalidSpecification: a board without boxes, or with more edges.
     """
-    rows, columns = (check_whole("rows and columns", side, kind=InvalidSpecification) for side in (rows, columns))
+    rows, columns = (check_whole("rows and columns", side, 1, kind=InvalidSpecification) for side in (rows, columns))
     edges, width = (rows + 1) * columns + rows * (columns + 1), 2 * columns + 1
-    if rows < 1 or columns < 1 or edges > 64:
-        raise InvalidSpecification(f"{rows} by {columns} boxes: there must be 1 or more, with at most 64 edges")
+    if edges > 64:
+        raise InvalidSpecification(f"{rows} by {columns} boxes have {edges} edges, and 64 is the most")
     state = np.zeros(1, state_dtype)
     state["rows"], state["columns"], state["edges"] = rows, columns, (1 << edges) - 1
     state["tops"] = sum(((1 << columns) - 1) << row * width for row in range(rows))

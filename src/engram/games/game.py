@@ -578,7 +578,7 @@ class Game:
         return target.tobytes() == before
 
     def raise_pending(self) -> None:
-        """Raises the first exception of the game's functions, or of other compiled ones, since the last call.
+        """Raises the first exception in this thread of the game's functions, or of compiled ones, since the last call.
 
         Raises:
           OperatorError: from compiled code. A Python game's own exception passes unchanged.

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, check_whole
 from engram.games.game import Game, functions_of
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, random_float
@@ -145,6 +145,8 @@ def p_game(
     ranges = ((2, 1000), (1, 1000), (1e-9, 2), (0, 1), (0, 2), (0, 10**9), (0, 2**63 - 1), (0, 1))
     state = np.zeros(1, state_dtype)
     for (name, value), (low, high) in zip(options.items(), ranges, strict=True):
+        if name in ("branching", "depth", "cost", "seed"):
+            check_whole(f"p_game: {name}", value, kind=InvalidSpecification)
         if not low <= value <= high:
             raise InvalidSpecification(f"p_game: {name} must be in [{low}, {high}], not {value}")
         if name != "seed":

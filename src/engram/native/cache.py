@@ -54,8 +54,9 @@ def cache_root() -> Path:
     folder = os.environ.get("ENGRAM_CACHE_DIR")
     if folder:
         return Path(os.path.expanduser(folder))
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if base.startswith("~"):
+    home = os.path.expanduser("~")
+    base = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
+    if base == "~/.cache":
         raise InvalidFile("this user has no home folder: name a folder for compiled code in ENGRAM_CACHE_DIR")
     return Path(base) / "engram"
 
@@ -243,6 +244,17 @@ def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
                 shutil.rmtree(sibling, ignore_errors=True)
         except OSError:
             continue
+
+
+def fault_of_cache(error: BaseException) -> str:
+    """A sentence if an error is that of writing compiled code to the disk; else empty."""
+    trace = error.__traceback__
+    while isinstance(error, OSError) and trace is not None:
+        if trace.tb_frame.f_code.co_filename == numba.core.caching.__file__:
+            where = f"{cache_root()}: {error.strerror or error}; ENGRAM_CACHE_DIR names another folder"
+            return f"compiled code cannot be kept in {where}"
+        trace = trace.tb_next
+    return ""
 
 
 @contextmanager

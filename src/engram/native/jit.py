@@ -29,7 +29,7 @@ from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import cache_root, caching, lock, unkept
+from engram.native.cache import caching, fault_of_cache, lock, unkept
 from engram.native.messages import place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -95,13 +95,12 @@ _compiling = threading.local()
 
 @contextmanager
 def _interrupts_between_functions() -> Iterator[None]:
-    """Delays signals to the next function that is compiled: LLVM calls Python, and drops what that raises.
+    """Delays Ctrl-C to the next function that is compiled: LLVM calls Python, and drops what that raises.
 
-    Where Ctrl-C has another handler than Python's own, that is called at the end.
+    Other handlers are called at the end, and that of Ctrl-C where it is not Python's own.
     """
     outermost = not hasattr(_compiling, "signals")
     if not outermost:
-        _compiling.signals.deliver()
         if _compiling.signals.interrupted and _compiling.ends:
             raise KeyboardInterrupt
         yield
@@ -202,7 +201,10 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
         with lock:  # two threads may make the first call at once: Numba calls no function that was added twice
             overloads = self._for_python.overloads
             before = len(overloads)
-            entry = self._for_python._compile_for_args(*arguments, **named)
+            try:
+                entry = self._for_python._compile_for_args(*arguments, **named)
+            except OSError as error:
+                raise CompileError(fault_of_cache(error) or str(error)) from error
             for result in list(overloads.values())[before:]:
                 super().add_overload(result)  # so that Python's next such call needs no compiler
             return entry
@@ -275,10 +277,9 @@ class Callback:
                 callback.enable_caching()
             try:
                 callback.compile()
-            except OSError as error:
-                where = f"{cache_root()}: {error.strerror or error}; ENGRAM_CACHE_DIR names another folder"
-                raise CompileError(f"compiled code cannot be kept in {where}") from error
             except Exception as error:
+                if fault := fault_of_cache(error):
+                    raise CompileError(fault) from error
                 raise CompileError(reason(self.function, self.arguments, error)) from error
             return callback
 

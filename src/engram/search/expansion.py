@@ -13,7 +13,7 @@ from engram.native.intrinsics import call, fence, pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_below
 from engram.search.threads import claim, enter_flight, release, reserve
-from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, swap_rows, zero_rows
+from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of, swap_rows, zero_rows
 
 _MANY = 32
 """Children from which on they are sorted in two passes, because insertion alone takes the square of their number."""
@@ -109,7 +109,7 @@ def enter(program, tree, index, choice, rng):
     """Enters the child of a node that `choice` encodes, or the next; returns it, or 0 if another thread was faster."""
     node = nodes_of(tree)[index]
     shared = tree.shared != 0
-    if shared and not claim(tree, index):
+    if shared and ((choice == EXPAND and node.flags & CHANCE) or not claim(tree, index)):
         return np.int64(0)
     child = np.int64(0)
     is_entered = choice != EXPAND and entering(choice) < np.int64(node.first_child) + np.int64(node.num_visited)

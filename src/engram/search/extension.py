@@ -60,7 +60,7 @@ class Extension:
       advice: its column of advice for selection, and the weight of that advice; None: no advice.
       rollout_moves: `after_backup` reads the moves of rollouts.
       rollout_decay: factor in [0, 1] of a rollout's value for each of its moves, before the backup rule gets it; other
-        than 1 only with rollout_moves.
+        than 1 only with rollout_moves. rollout_discount: the part of it that shrinks returns in the game's units.
       embedding_size: length of the evaluator's embedding that `on_leaf` reads; 0: none.
       store: the operators' data on the host, or None. Its text `fault`, if any, says why a hook has failed.
       num_bytes: size of the store.
@@ -86,6 +86,7 @@ class Extension:
     advice: Advice | None = None
     rollout_moves: bool = False
     rollout_decay: float = 1.0
+    rollout_discount: float = 1.0
     embedding_size: int = 0
     store: Any = None
     num_bytes: int = 0
@@ -195,6 +196,11 @@ class Assembly:
     def rollout_decay(self) -> float:
         """Factor of a rollout's value for each of its moves, by all extensions together."""
         return math.prod(extension.rollout_decay for extension in self.extensions)
+
+    @property
+    def rollout_discount(self) -> float:
+        """The part of `rollout_decay` that shrinks returns in the game's units."""
+        return math.prod(extension.rollout_discount for extension in self.extensions)
 
 
 def assemble(game: Game, preset: Preset) -> Assembly:

@@ -115,7 +115,7 @@ class Functions:
             raise InvalidParameter("a memory reads the network's layer at every leaf: leave expand_after out")
         program["rollout_share"] = 0.0 if is_late else share
         program["answer_visits"] = max(1, round(visits / share - visits)) if is_late and share else 1
-        program["rollout_decay"] = assembly.rollout_decay
+        program["rollout_decay"], program["rollout_discount"] = assembly.rollout_decay, assembly.rollout_discount
 
     def _rollout(self) -> tuple[int, bool]:
         """The address of the game's rollout (0: the kernel plays it move by move), and whether it logs its moves."""

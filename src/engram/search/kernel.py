@@ -51,7 +51,7 @@ from engram.search.program import (
     WAITS_FOR_PRIORS,
     WEIGHTS,
 )
-from engram.search.returns import discounted, keep_reward, leaf_value
+from engram.search.returns import keep_reward, leaf_value, traced_back
 from engram.search.threads import claim, enter_flight, leave_flight, release
 from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, sign_of, tree_dtype, visited_of
 
@@ -298,8 +298,7 @@ def back_up(program, slot, value):
     status = run_hooks(3, program.before_backup, slot.before_backup_parameters, arguments)
     traced = value
     if program.rollout_decay != 1.0:
-        decay = program.rollout_decay ** np.float64(pointer_at(slot.moves, np.int32)[0])
-        traced = decay * value if tree.beyond == 0 else discounted(tree, value, decay)
+        traced = traced_back(program, tree, value, np.float64(pointer_at(slot.moves, np.int32)[0]))
     if status >= 0 and call(program.backup, (slot.tree, slot.path, slot.depth, traced, slot.backup_parameters)) < 0:
         status = np.int64(BACKUP)
     if status >= 0:

@@ -24,6 +24,7 @@ def with_nature(tree, node, rng, parameters):
     """The choice of another rule where a player moves; where nature does, a child drawn by its probabilities.
 
     Every search of a game with chance has it around its own rule. An unvisited child is entered when it is first drawn.
+    EXPAND, which only threads on one tree meet, enters none: the node's own position is evaluated.
 
     Args:
       selection: the rule, any one.
@@ -35,6 +36,8 @@ def with_nature(tree, node, rng, parameters):
     if parent.flags & CHANCE == 0:
         arguments = (address_of(tree), node, address_of(rng), parameters.selection_parameters)
         return call(parameters.selection, arguments)
+    if parent.claim != 0 and parent.num_visited == 0:
+        return np.int64(EXPAND)  # another thread is setting the probabilities
     first = np.uint64(parent.first_child)
     unvisited = first + np.uint64(parent.num_visited)
     end = first + np.uint64(parent.num_children)

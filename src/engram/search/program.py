@@ -35,6 +35,7 @@ program_dtype = np.dtype(
         ("rollout_share", np.float64),  # weight of a rollout in a leaf's value, the rest being the evaluator's
         ("answer_visits", np.int64),  # simulations that the evaluator's answer counts as
         ("rollout_decay", np.float64),  # factor of the backed-up value a move of the rollout, by the moves in the log
+        ("rollout_discount", np.float64),  # its part that shrinks returns in the game's units
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("expand_after", np.int64),
         ("expand_all", np.int64),

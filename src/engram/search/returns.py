@@ -55,6 +55,16 @@ def discounted(tree, value, factor):
 
 
 @compiled(inline=True)
+def traced_back(program, tree, value, num_moves):
+    """A rollout's value after so many steps G ← γ·λ·G to its begin, where γ acts in the game's units."""
+    decay = program.rollout_decay**num_moves
+    if tree.beyond == 0 or program.rollout_discount == 1.0:
+        return decay * value
+    shift = (program.rollout_discount - 1.0) * (tree.high + tree.low) / (tree.high - tree.low)
+    return min(1.0, max(-1.0, decay * value + shift * (1.0 - decay) / (1.0 - program.rollout_decay)))
+
+
+@compiled(inline=True)
 def _step(tree, node):
     """(reward of the move that leads to a node, factor of the return from there)."""
     factor = 1.0 if nodes_of(tree)[node].flags & CHANCE else tree.discount

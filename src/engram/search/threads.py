@@ -6,7 +6,8 @@ The kernel takes these steps only if `tree.shared` is set. Their order keeps thr
   A visible child therefore has a visit or a virtual loss.
 - Only the thread that holds a node's claim makes or enters its children. A thread that fails to claim a node does not
   wait: it evaluates the node's position.
-- `num_children` and `num_visited` are written last, behind a fence: the children that they count are complete.
+- `num_children` and `num_visited` are written last, behind a fence: the children that they count are complete, but for
+  priors, which are set under the claim. Until then nature draws none of them (`with_nature`).
 """
 
 from __future__ import annotations

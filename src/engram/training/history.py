@@ -109,6 +109,11 @@ class TrainingResults(Results):
         with self.writing() as connection:
             connection.execute(add, {"created": now, **row})
 
+    def forget(self, training: str) -> None:
+        """Removes all points of a training."""
+        with self.writing() as connection:
+            connection.execute(sql.delete(_POINTS).where(_POINTS.c.training == training))
+
     def points(self, training: str) -> list[Point]:
         """All points of a training, by episode, seed and opponent."""
         columns = _POINTS.c

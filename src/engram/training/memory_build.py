@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engram import storage
+from engram.arena.configuration import text_digest
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
-from engram.games.game import Game
+from engram.games.game import NATURE, Game
 from engram.memory import files
 from engram.memory.similar_positions import position_memory
 from engram.rng import derive_seed
@@ -49,8 +51,8 @@ def build(
       seed: of openings and searches. progress: called after each game.
 
     Raises:
-      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, or a path
-        that cannot be written.
+      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, a path that
+        cannot be written, or one that another build writes.
     """
     if games < 0 or opening_moves < 0:
         raise InvalidParameter(f"games and opening_moves must be 0 or more, not {games} and {opening_moves}")
@@ -63,21 +65,24 @@ def build(
         **files.identity(memory.features), "search": player.preset.text, "simulations": simulations,
         "opening_moves": opening_moves, "build_seed": seed,
     }  # fmt: skip
-    done = 0
+    if digest := text_digest([player.preset.text]):
+        identity["search_sources"] = digest
+    path = Path(path)
     check_place(path)
-    if Path(path).exists():
-        done = int(files.restore(memory.store, path, identity).get("games", 0))
-    saved, saved_games = time.monotonic(), done
-    while done < games:
-        _play(player, limit, opening_moves, derive_seed(seed, "memory", done))
-        done += 1
-        if time.monotonic() - saved > SAVE_EVERY_S:
+    refusal = f"another build writes {path}: wait for it, or name another file"
+    with storage.hold(path.with_name(f".{path.name}.lock"), refusal):
+        done = int(files.restore(memory.store, path, identity).get("games", 0)) if path.exists() else 0
+        saved, saved_games = time.monotonic(), done
+        while done < games:
+            _play(player, limit, opening_moves, derive_seed(seed, "memory", done))
+            done += 1
+            if time.monotonic() - saved > SAVE_EVERY_S:
+                files.save(path, memory.store, {**identity, "games": done})
+                saved, saved_games = time.monotonic(), done
+            if progress is not None:
+                progress(_progress(done, memory.store))
+        if saved_games < done or not path.exists():
             files.save(path, memory.store, {**identity, "games": done})
-            saved, saved_games = time.monotonic(), done
-        if progress is not None:
-            progress(_progress(done, memory.store))
-    if saved_games < done or not Path(path).exists():
-        files.save(path, memory.store, {**identity, "games": done})
     return _progress(done, memory.store)
 
 
@@ -87,10 +92,14 @@ def _play(search: Search, limit: Limit, opening_moves: int, seed: int) -> None:
     for number in range(game.max_moves):
         if game.is_over(state):
             return
-        if number < opening:
+        is_natures = game.has("chance") and game.to_play(state) == NATURE
+        if is_natures:
+            action = game.drawn(state, rng.random())
+        elif number < opening:
             action = rng.choice(game.legal_actions(state))
         else:
             action = search.choose(state, limit, seed=derive_seed(seed, number)).action
+        if search.root is not None and game.same(search.root, state):
             search.advance(action)
         state = game.play(state, action)
 

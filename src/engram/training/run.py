@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from engram import storage
+from engram.arena.configuration import text_digest
 from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
@@ -135,7 +136,7 @@ class TrainingRun(ABC):
 
     Attributes:
       losses: of the last batches. validation: the latest, or None. warnings: reasons to doubt that it learns.
-      data: digest of the positions that it learns from, or "".
+      data: digest of the positions that it learns from, or "". sources: of the user's files that the plan names, or "".
       board: TensorBoard's writer while it runs.
 
     Raises:
@@ -152,6 +153,7 @@ class TrainingRun(ABC):
         self.folder = Path(folder)
         self.game = game_of(game)
         self.data = ""
+        self.sources = text_digest([game, *_specifications(asdict(plan))])
         self.losses: list[Any] = []
         self.validation: Any = None
         self.warnings: tuple[str, ...] = ()
@@ -224,6 +226,10 @@ class TrainingRun(ABC):
             raise InvalidFile(
                 f"{self.folder} holds a training with another plan ({'; '.join(changed)}): name another folder"
             )
+        if about.get("sources", self.sources) != self.sources:
+            raise InvalidFile(
+                f"{self.folder} holds a training from before its game or search was edited: name another folder"
+            )
         self._start -= float(about["seconds"])
 
     def write(self, state: Any) -> None:
@@ -231,7 +237,7 @@ class TrainingRun(ABC):
         line = {"step": state.done, "positions": state.done * self.plan.batch, **state.to_json()}
         about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
         save_network(self.folder / NETWORK, self.learner.result_net.network, about={"step": state.done, **about})
-        about["data"] = self.data
+        about |= {"data": self.data, "sources": self.sources}
         losses = [asdict(losses) for losses in self.losses]
         self.learner.save(self.folder / CHECKPOINT, {**about, "losses": losses, "warnings": list(self.warnings)})
         # After the checkpoint, so that a killed training leaves no line of steps that it takes again.
@@ -267,6 +273,8 @@ class TrainingRun(ABC):
         writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done + 1)
         results = TrainingResults(database) if database else nullcontext()
         with self._held, writer as self.board, results as self._results:
+            if self._results is not None and learner.done == 0:
+                self._results.forget(self._name)  # of a training whose folder was deleted
             while learner.done < last:
                 before = learner.done
                 self.advance(last)
@@ -308,13 +316,22 @@ class TrainingRun(ABC):
             log.flush()
             os.fsync(log.fileno())
         if self._results is not None:
-            plan = {**without_nan(asdict(self.plan)), "game": self.game.name}
-            if not self.plan.averaged_share:  # trainings older than this setting keep their names
-                del plan["averaged_share"]
-            place = f"{self.folder.resolve()} {json.dumps(plan, sort_keys=True)}"
-            name = f"{self.folder.name} {hashlib.sha256(place.encode()).hexdigest()[:6]}"
             point = Point(self.plan.seed, step_of(line), measured=figures(without_nan(line)))
-            self._results.add_point(name, plan, point)
+            self._results.add_point(self._name, self._settings, point)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The plan in the results database."""
+        plan = {**without_nan(asdict(self.plan)), "game": self.game.name}
+        if not self.plan.averaged_share:  # trainings older than this setting keep their names
+            del plan["averaged_share"]
+        return plan
+
+    @property
+    def _name(self) -> str:
+        """Its name in the results database."""
+        place = f"{self.folder.resolve()} {json.dumps(self._settings, sort_keys=True)}"
+        return f"{self.folder.name} {hashlib.sha256(place.encode()).hexdigest()[:6]}"
 
 
 def frees_its_folder(train: Train) -> Train:
@@ -337,6 +354,15 @@ def frees_its_folder(train: Train) -> Train:
 def names_architecture(text: str) -> bool:
     """Whether a text is of a new network, such as `residual(blocks=2)`; a file of that name is given by its path."""
     return text.split("(", maxsplit=1)[0].strip() in ARCHITECTURES
+
+
+def _specifications(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The games and searches that a plan names."""
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from _specifications(value)
+        elif key in ("game", "search") and isinstance(value, str):
+            yield value
 
 
 def _changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import copy
 import math
 import os
 import shutil
+import time
 from collections import deque
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -38,6 +39,7 @@ from engram.training.replay import Examples, Replay
 from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, frees_its_folder
 from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
+_AT_A_TIME_S = 0.25
 _GATE = Sprt(elo0=-20.0, elo1=20.0)
 _CHECKPOINT = "checkpoint-"
 _GAMES = "games"
@@ -205,18 +207,21 @@ class _SelfPlayRun(TrainingRun):
         return 0 if added < self.plan.first else int(added * self.plan.reuse / self.plan.batch)
 
     def advance(self, last: int) -> None:
-        """Plays a move in every game, and learns the batches that are due.
+        """Plays a move in every game, and learns the batches that are due, for a quarter of a second.
 
-        A run that was stopped among the batches of a round learns the others before it plays on.
+        A call that finds batches of the round before, also after a stop, learns these before it plays on.
         """
         plan, learner, playing = self.plan, self.learner, self._playing
         if learner.done >= self._num_due():
             self._replay.add(self._round())
+        end = time.monotonic() + _AT_A_TIME_S
         while learner.done < min(last, self._num_due()):
             batch = self._replay.draw(plan.batch, np.random.default_rng(derive_seed(plan.seed, "batch", learner.done)))
             self.learnt(learner.step(*batch))
             if learner.done % plan.refresh == 0:
                 self._refresh()
+            if time.monotonic() >= end:
+                break
         if self._playing is not playing:
             self._hand_over()
 
@@ -311,7 +316,7 @@ class _SelfPlayRun(TrainingRun):
             parts.append(part)
             arrays |= {f"part{number}_{name}" if self.plan.asynchronous else name: more[name] for name in more}
         about = {
-            "plan": asdict(self.plan), "added": self._replay.added, "counts": self._counts,
+            "plan": asdict(self.plan), "sources": self.sources, "added": self._replay.added, "counts": self._counts,
             "games": parts if self.plan.asynchronous else parts[0], "playing_step": self._playing_step,
             "seconds": state.seconds, "losses": [asdict(losses) for losses in self.losses],
         }  # fmt: skip

@@ -7,13 +7,15 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 128
-"""At once; below the usual limits of open files, beyond which no page would get an answer."""
+"""Connections at once; the usual limits of open files are higher, and beyond them no page would get an answer."""
 SILENT_S = 10.0
-"""A connection without a whole request for so long ends."""
+"""A connection ends that has no whole request at two looks, so many seconds apart."""
 
 
 class Connection(H11Protocol):
     """One connection."""
+
+    _waited = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Closes it at once if there are too many."""
@@ -21,8 +23,15 @@ class Connection(H11Protocol):
         if len(self.connections) > MOST:
             transport.abort()
         else:
-            self.loop.call_later(SILENT_S, self._end_if_silent)
+            self.loop.call_later(SILENT_S, self._look)
 
-    def _end_if_silent(self) -> None:
-        if self.cycle is None:
+    def _look(self) -> None:
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        waits = cycle is None or cycle.more_body or bool(cycle.response_complete and self.conn.trailing_data[0])
+        if waits and self._waited:
             self.transport.close()
+        else:
+            self._waited = waits
+            self.loop.call_later(SILENT_S, self._look)

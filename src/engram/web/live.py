@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -66,6 +67,7 @@ class LiveSearch(anywidget.AnyWidget):
         self._dice = random.Random()
         self._actions = self._drawn([])
         self._session: SearchSession | None = None
+        self._showing = threading.RLock()
         super().__init__(opened=opened(self._line()), search_text=search.preset.text)
         self.on_msg(self._on_message)
 
@@ -130,16 +132,18 @@ class LiveSearch(anywidget.AnyWidget):
 
     def publish(self, message: dict[str, Any], *, last: bool = False) -> None:
         """Shows a snapshot of the search, unless its position has left the board; called on its thread."""
-        if self._session is None or message["id"] != self._session.id:
-            return
-        self.snapshot = message
-        if last:
-            self.running = False
+        with self._showing:
+            if self._session is None or message["id"] != self._session.id:
+                return
+            self.snapshot = message
+            if last:
+                self.running = False
 
     def _go(self, actions: list[int]) -> None:
         self.stop()
         if self.running:  # it compiles, or its evaluator does not return
-            self._session, self.running = None, False
+            with self._showing:
+                self._session, self.running = None, False
         self._actions = self._drawn(actions)
         self.snapshot = None
         self.opened = opened(self._line())

@@ -95,10 +95,11 @@ def opened(line: PlayedGame) -> dict[str, Any]:
 
 
 def _score(line: PlayedGame) -> float:
-    state, score = line.first, 0.0
+    game, state, score, factor = line.game, line.first, 0.0, 1.0
     for action in line.actions:
-        state = line.game.play(state, action)
-        score += line.game.reward(state)
+        state = game.play(state, action)
+        score += factor * game.reward(state)
+        factor *= game.discount if game.is_over(state) or game.to_play(state) != NATURE else 1.0
     return score
 
 

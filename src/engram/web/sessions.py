@@ -30,8 +30,8 @@ from engram.web.snapshots import snapshot
 TREE_BYTES = 1 << 28
 """Bound of one search's tree."""
 LONGEST_S = 3600.0
-KEPT = 8
-"""Finished searches that pages may still ask about; those that no page has asked about go first."""
+KEPT = 6
+"""Finished searches that pages may still ask about, and as many more that a page has asked about."""
 _INTERVAL_S = 0.25
 _COST = 100.0
 """A snapshot that took t seconds of the processor is followed by none for this many t of the search's own thread:
@@ -216,12 +216,13 @@ class Sessions:
         try:
             session = make()
             with self._lock:
-                ended = [key for key, old in self._sessions.items() if not old.is_running]
-                ended.sort(key=lambda key: self._sessions[key].is_asked)  # stable: the oldest first
-                for key in ended[: max(0, len(ended) - KEPT + 1)]:
-                    del self._sessions[key]
-                self._sessions[session.id] = session
+                for is_asked in (False, True):
+                    ended = [key for key, old in self._sessions.items()
+                             if old.is_asked == is_asked and not old.is_running]  # fmt: skip
+                    for key in ended[: max(0, len(ended) - KEPT + 1)]:
+                        del self._sessions[key]
                 session.start()
+                self._sessions[session.id] = session
         finally:
             with self._lock:
                 self._reserved -= 1

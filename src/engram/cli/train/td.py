@@ -44,7 +44,7 @@ def td(
     replay: Annotated[float, real("Share of episodes that start in a position of an earlier game.")] = 0.0,
     opening_moves: Annotated[int, whole("Most random moves that begin the other episodes.", low=0)] = 0,
     symmetric: Annotated[bool, option("Mirror images share an entry.", "--symmetric/--no-symmetric")] = True,
-    capacity: Annotated[Optional[int], whole("Entries, 16 bytes each; default 2,000,000.", high=2**36)] = None,
+    capacity: Annotated[Optional[int], whole("Entries, 16 bytes each; default 1,999,968.", high=2**36)] = None,
     rollout: Annotated[str, option("uniform or heavy.")] = "uniform",
     search: Annotated[str, option("td_uct or sarsa_uct.")] = "td_uct",
     curve: Annotated[Optional[Path], option("Draw curves here: a .png, or a .html for a report.")] = None,

@@ -372,7 +372,8 @@ def parse(diagram: str, initial: np.ndarray) -> State:
         raise InvalidState(f"the diagram has a chain without liberty at or next to {name}")
     side = _SIDE.search(diagram)
     board["colour"] = 1 if side and side[1].lower() in ("o", "white") else 0
-    board["passes"] = 2 if "the game is over" in diagram else 1 if "has passed" in diagram else 0
+    words = diagram.lower()
+    board["passes"] = 2 if "the game is over" in words else 1 if "has passed" in words else 0
     board["past"][0] = board["key"]
     board["seen"][:] = 0
     board["seen"][(int(board["key"]) >> 6) & 63] = 1 << (int(board["key"]) & 63)

@@ -93,10 +93,12 @@ def local_bounds(discount: float = 1.0, trace_decay: float = 1.0) -> Extension:
 
     Args:
       discount: γ in [0, 1] a move. trace_decay: λ in [0, 1], with which the trace of a backup rule continues through
-        rollouts: the rule gets a leaf's value times (λγ)^L after L moves of a rollout, whose positions count as 0.
+        rollouts: the rule gets a leaf's value times (λγ)^L after L moves of a rollout, whose positions count as 0, the
+        middle of the bounds; γ acts in the game's units.
     """
     decay = discount * trace_decay
     return Extension(
         "local bounds", after_backup=note_returns(discount=discount), rollout_moves=decay < 1.0, rollout_decay=decay,
+        rollout_discount=discount,
         keeps=(RETURNS,), evaluator=decay == 1.0,
     )  # fmt: skip

@@ -102,6 +102,8 @@ class TdConfiguration:
         """Metadata of a table's file."""
         game = self.made_game
         about = {**asdict(self), "game": game.name, "sources": game.sources}
+        if self.opponent is not None and (digest := text_digest([self.opponent])):
+            about["opponent_sources"] = digest
         if self.search == "td_uct":  # as in files from before there was a choice
             del about["search"]
         return about

@@ -76,10 +76,13 @@ def train(
     if episodes < 0 or workers < 1 or not seeds:
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
     output = Path(output)
-    for path in (seed_file(output, seed) for seed in seeds):
+    tell = progress or (lambda now: None)
+    for path, seed in ((seed_file(output, seed), seed) for seed in seeds):
         number = table_files.about(path).get("episodes", 0) if path.exists() else 0
         if number > episodes:
             raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
+        if number:
+            tell(TdProgress(seed, number))
     if output.exists():
         merged = table_files.about(output, configuration.identity).get("seeds")
         parts = output.parent.glob(f"{glob.escape(output.stem)}.seed[0-9]*{glob.escape(output.suffix)}")
@@ -88,7 +91,6 @@ def train(
                 f"{output} is a table without the files of its seeds, so it cannot go on: name another file"
             )
     plan = plan or EvaluationPlan()
-    tell = progress or (lambda now: None)
     if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents and not on_cluster():
         raise InvalidParameter("workers need a database that outlives them: give a file, or one worker")
     storage.make_folder(output.parent)

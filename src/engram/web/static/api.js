@@ -3,13 +3,18 @@
 const KEY = "engram.token";
 const ALIVE_MS = 2000;
 const HANGS_MS = 10000;
+let token = localStorage.getItem(KEY) ?? "";
+let heardAt = 0; // when the server last sent anything
 
 /** The fields after `#` in the address; a token is kept and taken out of the address. */
 export function addressFields() {
   const fields = new URLSearchParams(location.hash.slice(1));
   if (fields.has("token")) {
-    localStorage.setItem(KEY, fields.get("token"));
+    token = fields.get("token");
     fields.delete("token");
+    try {
+      localStorage.setItem(KEY, token);
+    } catch { /* the storage is full: the token is this page's alone */ }
     history.replaceState(null, "", location.pathname + (fields.size ? "#" + fields : ""));
   }
   return fields;
@@ -35,12 +40,13 @@ function tell(answers) {
 async function request(path, options = {}) {
   let response;
   try {
-    const authorization = `Bearer ${localStorage.getItem(KEY) ?? ""}`;
+    const authorization = `Bearer ${token}`;
     response = await fetch(`/api/${path}`, { ...options, headers: { ...options.headers, authorization } });
   } catch (error) {
-    if (error.name !== "AbortError") tell(false);
+    if (!["AbortError", "TimeoutError"].includes(error.name)) tell(false);
     throw error;
   }
+  heardAt = performance.now();
   tell(true);
   if (response.ok) return response;
   const data = await response.json().catch(() => ({}));
@@ -98,6 +104,7 @@ async function* messages(response) {
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heardAt = performance.now();
     text += value;
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
       for (const line of text.slice(0, end).split("\n")) {
@@ -111,5 +118,6 @@ async function* messages(response) {
 setInterval(() => {
   if (document.hidden && server.answers) return;
   const signal = AbortSignal.timeout(HANGS_MS);
-  request("alive", { signal }).catch((error) => error.name === "TimeoutError" && tell(false));
+  // Six analyses hold all connections of a browser, so that this one waits though the server answers.
+  request("alive", { signal }).catch(() => performance.now() > heardAt + HANGS_MS && tell(false));
 }, ALIVE_MS);

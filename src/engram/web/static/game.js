@@ -7,6 +7,14 @@ import { playersOf } from "./moves.js";
 
 const KEY = "engram.game";
 
+/** Whether a kept game is as `#keep` writes it: the start first, and each node behind its parent. */
+function isWhole(kept) {
+  const nodes = kept?.nodes;
+  if (!Array.isArray(nodes) || !nodes.length || !nodes[kept.at]) return false;
+  return nodes.every((node, place) => Array.isArray(node?.kids) && node.kids.every((kid) => nodes[kid]?.parent === place)
+    && (place === 0 || (Number.isInteger(node.parent) && node.parent >= 0 && node.parent < place)));
+}
+
 export class GameTree extends EventTarget {
   #opened = null;
   #shown = -1; // the node that the server has answered about
@@ -52,7 +60,7 @@ export class GameTree extends EventTarget {
   #restore() {
     try {
       const kept = JSON.parse(sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY));
-      if (!kept?.nodes?.length) return false;
+      if (!isWhole(kept)) return false;
       Object.assign(this, { game: kept.game, start: kept.start, nodes: kept.nodes, at: kept.at });
       return true;
     } catch {

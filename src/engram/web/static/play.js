@@ -10,7 +10,7 @@ const THINKS = ", the engine thinks";
 const RETRY_MS = 1000;
 
 /** The choices that were kept, but for those of a damaged storage or another version. */
-function kept(setup) {
+function keptChoices(setup) {
   try {
     const choice = { ...JSON.parse(localStorage.getItem(KEY)) };
     if (!["both", "0", "1"].includes(choice.human)) delete choice.human;
@@ -30,7 +30,7 @@ export class Play {
   constructor(game, setup) {
     this.game = game;
     this.setup = setup;
-    this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...kept(setup) };
+    this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...keptChoices(setup) };
     this.element = element(`<div class="play">
       <section class="table" aria-label="Board">
         <p class="turn" role="status" aria-live="polite"></p><p class="said unseen" role="status" aria-live="polite"></p>
