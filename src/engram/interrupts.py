@@ -46,16 +46,20 @@ class Signals:
 
     def __init__(self) -> None:
         self.interrupted = False
-        self.waiting: list[tuple[int, Handler]] = []
+        self.waiting: dict[int, Handler] = {}  # each signal once, as the system keeps them
 
     def deliver(self) -> None:
         """Calls the handlers of other signals than Ctrl-C, all of them, though some may raise."""
-        if self.waiting:
-            number, handler = self.waiting.pop(0)
+        error: BaseException | None = None
+        while self.waiting:
+            number = next(iter(self.waiting))
+            handler = self.waiting.pop(number)
             try:
                 handler(number, sys._getframe())
-            finally:
-                self.deliver()
+            except BaseException as raised:
+                error = error or raised
+        if error is not None:
+            raise error
 
 
 @contextmanager
@@ -95,18 +99,24 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
         elif is_users:
             handler(number, frame)
         else:
-            signals.waiting.append((number, handler))
+            signals.waiting.setdefault(number, handler)
 
     try:
         for number in delayed:
             signal.signal(number, hear)
         yield signals
     finally:
-        has_ended = True
-        for number, handler in handlers.items():
-            if number in delayed:
-                signal.signal(number, handler)
-        signals.deliver()
+        has_ended, error, is_back = True, None, False
+        while not is_back:  # a handler that is back may raise before the next one is
+            try:
+                for number in delayed:
+                    signal.signal(number, handlers[signal.Signals(number)])
+                is_back = True
+                signals.deliver()
+            except BaseException as raised:
+                error = error or raised
+        if error is not None:
+            raise error
 
 
 def _calls_of_users(frame: FrameType | None) -> int:

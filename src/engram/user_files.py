@@ -235,17 +235,20 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:16] if digest.digest() != empty else ""
 
 
-def check_sources(path: str | Path, about: Mapping[str, Any], sources: str | None) -> None:
-    """Refuses data of a game for another game of its name, if both digests of files are known.
+def check_sources(
+    path: str | Path, about: Mapping[str, Any], sources: str | None, key: str = "sources", what: str = "a game"
+) -> None:
+    """Refuses data of a game, search or player for another of its name, if both digests of files are known.
 
     Args:
-      path, about: of the data, and its metadata. sources: of the present game, see `Game`.
+      path, about: of the data, and its metadata. sources: digest of the present one. key, what: its digest in the
+        metadata, and its kind.
 
     Raises:
       InvalidFile: its digest is another one.
     """
-    if sources is not None and about.get("sources", sources) != sources:
-        raise InvalidFile(f"{path} is of a game in other files, or of an earlier version of this one: build it anew")
+    if sources is not None and about.get(key, sources) != sources:
+        raise InvalidFile(f"{path} is of {what} in other files, or of an earlier version of this one: build it anew")
 
 
 class _Neighbours:

@@ -871,7 +871,7 @@ class Early:
         self.number = number
 
     def copy(self):
-        return Early(self.number)
+        return type(self)(self.number)
 
     def legal_actions(self):
         return [0, 1] if self.number < 12 else []
@@ -911,7 +911,7 @@ class Quitter(Player):
         raise Forfeit("enough")
 
 
-@pytest.mark.parametrize(("bounds", "least"), [((-16.0, 16.0), -16.0), ((2.0, 8.0), 2.0), (None, 0.0)])
+@pytest.mark.parametrize(("bounds", "least"), [((-16.0, 16.0), -16.0), ((-10.0, 8.0), -10.0), (None, 0.0)])
 def test_a_single_player_who_gives_up_has_the_least_return(bounds, least):
     game = engram.PythonGame("alone", Alone, num_actions=2, max_moves=12, players=1, bounds=bounds)
     options = {"games": 2, "simulations": 10, "opening_moves": 0, "workers": 1, "database": ":memory:"}

@@ -74,7 +74,7 @@ def test_an_edited_search_or_another_build_does_not_go_on_with_a_memory(tmp_path
         build("tic_tac_toe", f"{search}:mine", tmp_path / "m", games=3, simulations=20)
     build("tic_tac_toe", f"{search}:mine", tmp_path / "m", games=3, simulations=20)
     search.write_text(code.format(50.0))
-    with pytest.raises(InvalidFile, match="search_sources"):
+    with pytest.raises(InvalidFile, match="of a search in other files"):
         build("tic_tac_toe", f"{search}:mine", tmp_path / "m", games=4, simulations=20)
 
 

@@ -14,6 +14,7 @@ import engram
 from engram import Limit, Lockstep, Search
 from engram.errors import InvalidState
 from engram.games.python_game import PythonGame
+from engram.interrupts import interrupts_later
 from engram.search import kernel
 from engram.search.batches import Batches
 from engram.search.tree import Tree
@@ -291,3 +292,26 @@ def test_a_handler_that_raises_ends_a_run_between_its_steps(options):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert not within, "the exception came while threads were in the tree"
+
+
+def test_all_handlers_are_called_and_taken_back_though_one_raises():
+    called = []
+
+    def raising_handler(number, _):
+        called.append(number)
+        raise TimeoutError
+
+    numbers = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
+    handlers = [raising_handler, lambda number, _: called.append(number), raising_handler]
+    before = [signal.signal(number, handler) for number, handler in zip(numbers, handlers, strict=True)]
+    try:
+        with pytest.raises(TimeoutError), interrupts_later():
+            for _ in range(3):  # the system, too, keeps each signal once
+                for number in numbers:
+                    os.kill(os.getpid(), number)
+            assert not called
+        assert called == numbers
+        assert [signal.getsignal(number) for number in numbers] == handlers
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

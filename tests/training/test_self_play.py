@@ -223,7 +223,7 @@ def test_a_training_does_not_go_on_with_an_edited_game_or_search(tmp_path):
     train_self_play(settings, tmp_path / "run", stop_at=3)
     train_self_play(settings, tmp_path / "run", stop_at=4)
     file.write_text(code.format(60.0))
-    with pytest.raises(InvalidFile, match="before its game or search was edited"):
+    with pytest.raises(InvalidFile, match="of a game or search in other files"):
         train_self_play(settings, tmp_path / "run")
 
 

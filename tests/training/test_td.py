@@ -281,12 +281,11 @@ def test_a_table_does_not_go_on_against_an_edited_opponent(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     code = "import engram\ndef weak(): return engram.presets.uct(exploration={})\n"
     (tmp_path / "own.py").write_text(code.format(1.0))
-    against = replace(SMALL, opponent="own.py:weak")
-    train(against, tmp_path / "t.table", episodes=2)
-    train(against, tmp_path / "t.table", episodes=3)
+    for episodes in (2, 3):
+        train(replace(SMALL, opponent="own.py:weak"), tmp_path / "t.table", episodes=episodes)
     (tmp_path / "own.py").write_text(code.format(9.0))
-    with pytest.raises(InvalidFile, match="opponent_sources"):
-        train(against, tmp_path / "t.table", episodes=4)
+    with pytest.raises(InvalidFile, match="against a player in other files"):
+        train(replace(SMALL, opponent="own.py:weak"), tmp_path / "t.table", episodes=4)
 
 
 def test_a_training_that_goes_on_first_tells_the_episodes_of_every_seed(tmp_path):

@@ -103,10 +103,12 @@ class Claims:
             with self._changed:
                 self._urgent = True
                 self._changed.notify_all()
-                while not signals.interrupted and not self._error and (self._waiting or self._writing):
-                    self._changed.wait(1.0)
-                    signals.deliver()
-                self._urgent = False
+                try:
+                    while not signals.interrupted and not self._error and (self._waiting or self._writing):
+                        self._changed.wait(1.0)
+                        signals.deliver()
+                finally:
+                    self._urgent = False
             self._check()
             if signals.interrupted:
                 return False

@@ -111,13 +111,13 @@ class OngoingGame:
         """Counts the moves in a row at which the player to move was sure of the same winner.
 
         Args:
-          value: the mover's return from here on; that of the game has the rewards so far, too.
+          value: the mover's return from here on; that of the game has the rewards so far, too, as seen from here.
         """
         bound, player = self._configuration.resign, self._game.to_play(self.state)
         if bound is None or value is None or math.isnan(value):
             self._sure[player] = 0
             return
-        expected = self._total(self._factor * (value if player == 0 else -value))
+        expected = self._total(self._factor * (value if player == 0 else -value)) / self._factor
         if not abs(expected) >= bound * (self._game.bounds or (0.0, 1.0))[1]:
             self._sure[player] = 0
             return
@@ -133,7 +133,8 @@ class OngoingGame:
         return Verdict(self._total(0.0) if self._game.players == 1 else 0.0, "move limit")
 
     def forfeited(self, side: str, reason: str) -> Verdict:
-        """The result where a side gives up: a loss, or a single player's least return."""
+        """The result where a side gives up: a loss. A single player has the least return, or without bounds the rewards
+        so far."""
         if self._game.players == 2:
             return Verdict(-1.0 if side == self.order[0] else 1.0, reason)
         return Verdict(self._total(0.0) if self._game.bounds is None else self._game.bounds[0], reason)

@@ -54,11 +54,10 @@ def cache_root() -> Path:
     folder = os.environ.get("ENGRAM_CACHE_DIR")
     if folder:
         return Path(os.path.expanduser(folder))
-    home = os.path.expanduser("~")
-    base = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
-    if base == "~/.cache":
+    base, home = os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~")
+    if not base and home == "~":
         raise InvalidFile("this user has no home folder: name a folder for compiled code in ENGRAM_CACHE_DIR")
-    return Path(base) / "engram"
+    return Path(os.path.expanduser(base or "~/.cache")) / "engram"
 
 
 @cache

@@ -20,6 +20,7 @@ from engram.memory.similar_positions import position_memory
 from engram.rng import derive_seed
 from engram.search.preset import Preset
 from engram.storage import check_place
+from engram.user_files import check_sources
 
 SAVE_EVERY_S = 20.0
 
@@ -65,24 +66,27 @@ def build(
         **files.identity(memory.features), "search": player.preset.text, "simulations": simulations,
         "opening_moves": opening_moves, "build_seed": seed,
     }  # fmt: skip
-    if digest := text_digest([player.preset.text]):
-        identity["search_sources"] = digest
-    path = Path(path)
+    path, digest = Path(path), text_digest([player.preset.text])
+    sources = {"search_sources": digest} if digest else {}
     check_place(path)
     refusal = f"another build writes {path}: wait for it, or name another file"
     with storage.hold(path.with_name(f".{path.name}.lock"), refusal):
-        done = int(files.restore(memory.store, path, identity).get("games", 0)) if path.exists() else 0
+        done = 0
+        if path.exists():
+            about = files.restore(memory.store, path, identity)
+            check_sources(path, about, digest, "search_sources", "a search")
+            done = int(about.get("games", 0))
         saved, saved_games = time.monotonic(), done
         while done < games:
             _play(player, limit, opening_moves, derive_seed(seed, "memory", done))
             done += 1
             if time.monotonic() - saved > SAVE_EVERY_S:
-                files.save(path, memory.store, {**identity, "games": done})
+                files.save(path, memory.store, {**identity, **sources, "games": done})
                 saved, saved_games = time.monotonic(), done
             if progress is not None:
                 progress(_progress(done, memory.store))
         if saved_games < done or not path.exists():
-            files.save(path, memory.store, {**identity, "games": done})
+            files.save(path, memory.store, {**identity, **sources, "games": done})
     return _progress(done, memory.store)
 
 

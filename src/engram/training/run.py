@@ -31,6 +31,7 @@ from engram.networks.torch_backend import NetworkModule
 from engram.training.curves import LOG, figures, step_of
 from engram.training.history import Point, TrainingResults
 from engram.training.learner import KIND, Learner
+from engram.user_files import check_sources
 
 _LOG = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
@@ -226,10 +227,7 @@ class TrainingRun(ABC):
             raise InvalidFile(
                 f"{self.folder} holds a training with another plan ({'; '.join(changed)}): name another folder"
             )
-        if about.get("sources", self.sources) != self.sources:
-            raise InvalidFile(
-                f"{self.folder} holds a training from before its game or search was edited: name another folder"
-            )
+        check_sources(self.folder, about, self.sources, what="a game or search")
         self._start -= float(about["seconds"])
 
     def write(self, state: Any) -> None:

@@ -219,7 +219,7 @@ class Sessions:
                 for is_asked in (False, True):
                     ended = [key for key, old in self._sessions.items()
                              if old.is_asked == is_asked and not old.is_running]  # fmt: skip
-                    for key in ended[: max(0, len(ended) - KEPT + 1)]:
+                    for key in ended[: max(0, len(ended) - KEPT)]:
                         del self._sessions[key]
                 session.start()
                 self._sessions[session.id] = session

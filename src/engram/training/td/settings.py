@@ -95,18 +95,22 @@ class TdConfiguration:
             raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
         named_game(self.game)
         self.preset(Table(1), learn=True)
-        _ = self._parsed_opponent
+        _ = self._parsed_opponent, self.opponent_sources
 
     @property
     def identity(self) -> dict[str, Any]:
         """Metadata of a table's file."""
         game = self.made_game
         about = {**asdict(self), "game": game.name, "sources": game.sources}
-        if self.opponent is not None and (digest := text_digest([self.opponent])):
-            about["opponent_sources"] = digest
         if self.search == "td_uct":  # as in files from before there was a choice
             del about["search"]
         return about
+
+    @cached_property
+    def opponent_sources(self) -> dict[str, str]:
+        """Metadata of a table's file: the digest of the user's files that the opponent names, as first read."""
+        digest = text_digest([self._parsed_opponent.text]) if self._parsed_opponent else ""
+        return {"opponent_sources": digest} if digest else {}
 
     @property
     def made_game(self) -> Game:

@@ -76,13 +76,13 @@ def train(
     if episodes < 0 or workers < 1 or not seeds:
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
     output = Path(output)
-    tell = progress or (lambda now: None)
+    tell, begun = progress or (lambda now: None), list[TdProgress]()
     for path, seed in ((seed_file(output, seed), seed) for seed in seeds):
         number = table_files.about(path).get("episodes", 0) if path.exists() else 0
         if number > episodes:
             raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
         if number:
-            tell(TdProgress(seed, number))
+            begun.append(TdProgress(seed, number))
     if output.exists():
         merged = table_files.about(output, configuration.identity).get("seeds")
         parts = output.parent.glob(f"{glob.escape(output.stem)}.seed[0-9]*{glob.escape(output.suffix)}")
@@ -96,6 +96,8 @@ def train(
     storage.make_folder(output.parent)
     refusal = f"another training writes {output}: wait for it, or name another output"
     with storage.hold(output.with_name(f".{output.name}.lock"), refusal), TrainingResults(database) as results:
+        for now in begun:
+            tell(now)
         if on_cluster():
             _train_afar(configuration, output, episodes, seeds, plan, results, tell, workers)
         elif workers == 1 or len(seeds) == 1:
@@ -108,7 +110,11 @@ def train(
                     tell(now)
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
-        table_files.save(output, merged, {**configuration.identity, "seeds": len(seeds), "episodes": episodes})
+        table_files.save(
+            output,
+            merged,
+            {**configuration.identity, **configuration.opponent_sources, "seeds": len(seeds), "episodes": episodes},
+        )
         opponents = {opponent.name for opponent in plan.opponents} | {MEASURED}
         return [point for point in results.points(plan.key(configuration))
                 if point.seed in seeds and point.episode <= episodes and point.opponent in opponents]  # fmt: skip

@@ -4,6 +4,7 @@ const KEY = "engram.token";
 const ALIVE_MS = 2000;
 const HANGS_MS = 10000;
 let token = localStorage.getItem(KEY) ?? "";
+addEventListener("storage", ({ key, newValue }) => { if (key === KEY && newValue) token = newValue; }); // from another tab
 let heardAt = 0; // when the server last sent anything
 
 /** The fields after `#` in the address; a token is kept and taken out of the address. */
@@ -105,6 +106,7 @@ async function* messages(response) {
     const { value, done } = await reader.read();
     if (done) return;
     heardAt = performance.now();
+    tell(true);
     text += value;
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
       for (const line of text.slice(0, end).split("\n")) {

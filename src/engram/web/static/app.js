@@ -77,7 +77,7 @@ game.addEventListener("change", () => location.hash && history.replaceState(null
 
 addEventListener("hashchange", async () => {
   const fields = addressFields();
-  if (!setup) location.reload(); // the token was missing, and may have come
+  if (!setup) await begin(); // the token was missing, and may have come
   else if (fields.has("game")) await follow(fields);
 });
 
