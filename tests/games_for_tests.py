@@ -10,6 +10,34 @@ from engram.games.game import Game
 from engram.rng import mix
 from tests.reference import Position, ReturnPosition
 
+
+class Heap:
+    """Objects of which a move takes 1 to `most`; who takes the last one wins."""
+
+    start, most = 7, 2
+
+    def __init__(self, left=None, player=0):
+        self.left, self.player = self.start if left is None else left, player
+
+    def legal_actions(self):
+        return list(range(min(self.most, self.left)))
+
+    def play(self, action):
+        self.left, self.player = self.left - action - 1, 1 - self.player
+
+    def to_play(self):
+        return self.player
+
+    def outcome(self):
+        return 1.0 if self.player == 1 else -1.0
+
+    def copy(self):
+        return type(self)(self.left, self.player)
+
+    def __str__(self):
+        return f"{self.left} {self.player}"
+
+
 # ---------------------------------------------------------- pick: a player may move several times in a row
 WORTH = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5], np.int64)
 """Nine cells are taken in turn; cells 0, 3 and 6 give the turn back. Over when one side has more than half."""

@@ -103,7 +103,7 @@ def check_options(owner: str, options: Iterable[str], names: Iterable[str]) -> N
 
 def check_whole(
     what: str, number: object, low: int | None = None, high: int | None = None,
-    kind: type[EngramError] | None = None,
+    kind: type[EngramError] = InvalidParameter,
 ) -> int:  # fmt: skip
     """The number as Python's own, if it is whole and in its range.
 
@@ -114,4 +114,4 @@ def check_whole(
         if (low is None or int(number) >= low) and (high is None or int(number) <= high):
             return int(number)
     span = "" if low is None else f", {low} or more" if high is None else f", {low} to {high}"
-    raise (kind or InvalidParameter)(f"{what} must be a whole number{span}, not {number!r}")
+    raise kind(f"{what} must be a whole number{span}, not {number!r}")

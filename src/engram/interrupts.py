@@ -78,8 +78,8 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
         return
     heard_at, has_ended = math.inf, False
     depth = _calls_of_users(sys._getframe())
-    handlers = {number: signal.getsignal(number) for number in _NUMBERS}
-    delayed: dict[int, Handler] = {number: handler for number, handler in handlers.items() if callable(handler)}
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _NUMBERS}
+    delayed = {number: handler for number, handler in handlers.items() if callable(handler)}
     if handlers[signal.SIGINT] == signal.SIG_DFL:
         delayed[signal.SIGINT] = signal.default_int_handler
 
@@ -110,7 +110,7 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
         while not is_back:  # a handler that is back may raise before the next one is
             try:
                 for number in delayed:
-                    signal.signal(number, handlers[signal.Signals(number)])
+                    signal.signal(number, handlers[number])
                 is_back = True
                 signals.deliver()
             except BaseException as raised:

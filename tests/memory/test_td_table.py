@@ -20,6 +20,7 @@ from engram.search.extensions.transpositions import exact_parents
 from engram.search.extensions.uncertainty import uncertainty
 from engram.search.preset import Preset
 from engram.search.selection import puct
+from tests.games_for_tests import Heap
 from tests.reference import Backup, LinePosition, ReferenceSearch, ucb1
 
 GAMES = {"connect_four": (6, 7, 4, True), "tic_tac_toe": (3, 3, 3, False)}
@@ -301,42 +302,20 @@ def test_a_table_does_not_go_with_an_evaluator():
         engram.Search("tic_tac_toe", chosen)
 
 
-class Countdown:
+class Countdown(Heap):
     """From 10 down by 1 to 3; who says 0 wins."""
 
-    def __init__(self, left=10, player=0):
-        self.left, self.player = left, player
-
-    def legal_actions(self):
-        return list(range(min(3, self.left)))
-
-    def play(self, action):
-        self.left, self.player = self.left - action - 1, 1 - self.player
-
-    def to_play(self):
-        return self.player
-
-    def outcome(self):
-        return 1.0 if self.player == 1 else -1.0
-
-    def copy(self):
-        return Countdown(self.left, self.player)
+    start, most = 10, 3
 
     def hash(self):
         if self.left == 4:
             raise ValueError("four")
         return self.left * 2 + self.player
 
-    def __str__(self):
-        return f"{self.left} {self.player}"
-
 
 class Unbroken(Countdown):
     def hash(self):
         return self.left * 2 + self.player
-
-    def copy(self):
-        return Unbroken(self.left, self.player)
 
 
 def test_a_python_game_learns_too_and_its_exceptions_are_heard():

@@ -43,7 +43,7 @@ from engram.search.extensions.proofs import proofs
 from engram.search.operators import after_backup, on_leaf, table_at
 from engram.search.preset import Preset
 from engram.search.tree import TERMINAL, column_of, nodes_of
-from tests.games_for_tests import arms, pick, pick_dtype
+from tests.games_for_tests import Heap, arms, pick, pick_dtype
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
 CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
@@ -756,31 +756,9 @@ def test_a_memory_that_fails_stops_the_search():
 
 
 def test_a_state_played_on_in_place_is_another_state():
-    class Count:
-        def __init__(self, left=6, player=0):
-            self.left, self.player = left, player
-
-        def legal_actions(self):
-            return list(range(min(2, self.left)))
-
-        def play(self, action):
-            self.left, self.player = self.left - action - 1, 1 - self.player
-
-        def to_play(self):
-            return self.player
-
-        def outcome(self):
-            return 1.0 if self.player == 1 else -1.0
-
-        def copy(self):
-            return Count(self.left, self.player)
-
-        def __str__(self):
-            return f"{self.left} {self.player}"
-
-    game = PythonGame("count", Count, num_actions=2, max_moves=6)
+    game = PythonGame("count", lambda: Heap(6), num_actions=2, max_moves=6)
     search = Search(game, "uct")
-    state = Count()
+    state = Heap(6)
     search.run(state, Limit(simulations=200))
     state.play(0)  # 5 left, the second player moves: taking two leaves a multiple of three
     result = search.run(state, Limit(simulations=200))

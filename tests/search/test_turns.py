@@ -19,6 +19,7 @@ from engram.search import kernel
 from engram.search.batches import Batches
 from engram.search.tree import Tree
 from engram.search.workspace import Workspace
+from tests.games_for_tests import Heap
 
 GAME = engram.game("connect_four")
 LATE = GAME.play_moves("1 1 2 2 3 3")
@@ -225,38 +226,16 @@ def test_a_forked_process_starts_threads_of_its_own():
     assert ended == (child, 0)
 
 
-class Nim:
-    """Seven objects, of which a move takes one or two; the last one wins."""
-
-    def __init__(self, left=7, mover=0):
-        self.left, self.mover = left, mover
-
-    def legal_actions(self):
-        return [0, 1][: self.left]
-
-    def play(self, action):
-        self.left, self.mover = self.left - action - 1, 1 - self.mover
-
-    def to_play(self):
-        return self.mover
-
-    def outcome(self):
-        return 1.0 if self.mover == 1 else -1.0
-
-    def copy(self):
-        return type(self)(self.left, self.mover)
-
-
 @pytest.mark.parametrize("method", ["play", "legal_actions", "copy"])
 def test_a_second_ctrl_c_ends_a_python_game_that_never_returns_in_a_short_method(method):
-    class Endless(Nim):
+    class Endless(Heap):
         hangs = False
 
     def hang(self, *arguments):
         while Endless.hangs:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.3)
-        return getattr(Nim, method)(self, *arguments)
+        return getattr(Heap, method)(self, *arguments)
 
     setattr(Endless, method, hang)
     game = PythonGame("endless", Endless, num_actions=2, max_moves=9)

@@ -18,12 +18,16 @@ PATIENCE_MS = 120_000
 """Bound of waiting for an event; a first search may have to be compiled."""
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
 class Served:
     """A server of the page in a process of its own, which can be killed and started again at its address."""
 
     def __init__(self, folder: Path, *options: str, stderr: int | None = None):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.folder, self.options, self.stderr = folder, options, stderr
         self.start()
 

@@ -39,7 +39,7 @@ from engram.web.events import Channel
 from engram.web.fields import Fields
 from engram.web.players import SEARCHES
 from engram.web.security import token_in
-from tests.web.browser import Served
+from tests.web.browser import Served, free_port
 
 TOKEN = "a-token-of-the-tests"
 BASE = "http://127.0.0.1:8642"
@@ -798,11 +798,6 @@ def test_silent_connections_end_and_leave_room_for_others(tmp_path):
         assert httpx.get(server.address.split("/#")[0], timeout=60).status_code == 200
     finally:
         server.close()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
 
 
 def test_a_browser_in_the_terminal_gets_its_page(tmp_path):

@@ -663,13 +663,22 @@ class Game:
         Raises:
           IllegalAction: a move is not legal. InvalidState: the line does not end the game.
         """
+        rewards, factor, end = self.rewards_of(actions, state)
+        return rewards + factor * self.outcome(end)
+
+    def rewards_of(self, actions: Sequence[int], state: State | None = None) -> tuple[float, float, State]:
+        """The discounted rewards of a line for player 0, the discount after it, and the state at its end.
+
+        Raises:
+          IllegalAction: a move is not legal.
+        """
         current = self.initial_state() if state is None else state
         total, factor = 0.0, 1.0
         for action in actions:
             current = self.play(current, action)
             total += factor * self.reward(current)
             factor *= self.discount if self.is_over(current) or self.to_play(current) != NATURE else 1.0
-        return total + factor * self.outcome(current)
+        return total, factor, current
 
     def hash(self, state: State) -> int:
         """A 64-bit number, equal for equal positions."""

@@ -66,27 +66,26 @@ def build(
         **files.identity(memory.features), "search": player.preset.text, "simulations": simulations,
         "opening_moves": opening_moves, "build_seed": seed,
     }  # fmt: skip
-    path, digest = Path(path), text_digest([player.preset.text])
-    sources = {"search_sources": digest} if digest else {}
+    path, sources = Path(path), text_digest([player.preset.text])
     check_place(path)
     refusal = f"another build writes {path}: wait for it, or name another file"
     with storage.hold(path.with_name(f".{path.name}.lock"), refusal):
         done = 0
         if path.exists():
             about = files.restore(memory.store, path, identity)
-            check_sources(path, about, digest, "search_sources", "a search")
+            check_sources(path, about, sources, "search_sources", "a search")
             done = int(about.get("games", 0))
         saved, saved_games = time.monotonic(), done
         while done < games:
             _play(player, limit, opening_moves, derive_seed(seed, "memory", done))
             done += 1
             if time.monotonic() - saved > SAVE_EVERY_S:
-                files.save(path, memory.store, {**identity, **sources, "games": done})
+                files.save(path, memory.store, {**identity, "search_sources": sources, "games": done})
                 saved, saved_games = time.monotonic(), done
             if progress is not None:
                 progress(_progress(done, memory.store))
         if saved_games < done or not path.exists():
-            files.save(path, memory.store, {**identity, **sources, "games": done})
+            files.save(path, memory.store, {**identity, "search_sources": sources, "games": done})
     return _progress(done, memory.store)
 
 

@@ -201,8 +201,7 @@ def _number_of(names: dict[str, Any]) -> int:
     """The number of a match in an address."""
     if names["id"] >= 2**31:
         raise Missing(f"there is no match {names['id']}")
-    number: int = names["id"]
-    return number
+    return int(names["id"])
 
 
 def application(settings: Settings) -> Starlette:

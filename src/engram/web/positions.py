@@ -84,7 +84,9 @@ def opened(line: PlayedGame) -> dict[str, Any]:
     if end["outcome"] is not None:
         end["outcome"] = game.line_return(line.actions, line.first)
     elif game.players == 1 and game.has("reward"):
-        end["note"] = " · ".join(filter(None, [f"score so far {_score(line):,.10g}", end["note"]]))
+        end["note"] = " · ".join(
+            filter(None, [f"score so far {game.rewards_of(line.actions, line.first)[0]:,.10g}", end["note"]])
+        )
     return {
         "game": line.text, "name": game.name, "start": line.start, "moves": game.move_names(line.actions, line.first),
         "actions": list(line.actions), "board": game.scene.board() if game.scene else None,
@@ -92,15 +94,6 @@ def opened(line: PlayedGame) -> dict[str, Any]:
         "is_go": is_go(game), "players": game.players, "first_player": game.to_play(line.first),
         "position": end,
     }  # fmt: skip
-
-
-def _score(line: PlayedGame) -> float:
-    game, state, score, factor = line.game, line.first, 0.0, 1.0
-    for action in line.actions:
-        state = game.play(state, action)
-        score += factor * game.reward(state)
-        factor *= game.discount if game.is_over(state) or game.to_play(state) != NATURE else 1.0
-    return score
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -136,11 +136,6 @@ class TdLearner:
         if self.configuration.earlier and self.num_episodes % self.configuration.snapshot_every == 0:
             self._keep(self.num_episodes, self.table)
 
-    @property
-    def _about(self) -> dict[str, object]:
-        configuration = self.configuration
-        return {**configuration.identity, **configuration.opponent_sources, "seed": self.seed}
-
     def save(self, path: str | Path) -> None:
         """Writes the complete state of the training, and each new snapshot as a table in a file next to it.
 
@@ -149,7 +144,7 @@ class TdLearner:
         """
         for episode in sorted(self.snapshots.keys() - self._saved_snapshots):
             self._recall(episode)
-            about = {**self._about, "episodes": episode}
+            about = {**self.configuration.metadata, "seed": self.seed, "episodes": episode}
             table_files.save(snapshot_file(path, episode), self._past, about)
             self._saved_snapshots.add(episode)
         for episode in sorted(self.snapshots)[:-SNAPSHOTS]:
@@ -158,7 +153,7 @@ class TdLearner:
         moves = np.array([move for moves in self._games for move in moves], np.int32)
         table_files.save(
             path, self.table,
-            {**self._about, "episodes": self.num_episodes},
+            {**self.configuration.metadata, "seed": self.seed, "episodes": self.num_episodes},
             history=self.history, lengths=lengths, moves=moves,
             played=_sorted(self._played), plain=_sorted(self._plain),
         )  # fmt: skip
@@ -171,8 +166,9 @@ class TdLearner:
         """
         wanted = {**self.configuration.identity, "seed": self.seed}
         table, about, arrays = table_files.load(path, wanted)
-        opponent = self.configuration.opponent_sources.get("opponent_sources")
-        check_sources(path, about, opponent, "opponent_sources", "a training against a player")
+        check_sources(
+            path, about, self.configuration.opponent_sources, "opponent_sources", "a training against a player"
+        )
         with storage.reading(path):
             history, lengths, moves = arrays["history"], arrays["lengths"], arrays["moves"].tolist()
             if history.dtype != episode_dtype or (lengths < 0).any() or int(lengths.sum()) != len(moves):

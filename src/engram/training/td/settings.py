@@ -99,7 +99,7 @@ class TdConfiguration:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Metadata of a table's file."""
+        """The part of a table's metadata that must be equal for a training to go on."""
         game = self.made_game
         about = {**asdict(self), "game": game.name, "sources": game.sources}
         if self.search == "td_uct":  # as in files from before there was a choice
@@ -107,10 +107,14 @@ class TdConfiguration:
         return about
 
     @cached_property
-    def opponent_sources(self) -> dict[str, str]:
-        """Metadata of a table's file: the digest of the user's files that the opponent names, as first read."""
-        digest = text_digest([self._parsed_opponent.text]) if self._parsed_opponent else ""
-        return {"opponent_sources": digest} if digest else {}
+    def opponent_sources(self) -> str:
+        """Digest of the user's files that the opponent names, as first read; empty without files."""
+        return text_digest([self._parsed_opponent.text]) if self._parsed_opponent else ""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Metadata of a table's file: its identity, and what may be unknown in an older file."""
+        return {**self.identity, "opponent_sources": self.opponent_sources}
 
     @property
     def made_game(self) -> Game:

@@ -110,11 +110,7 @@ def train(
                     tell(now)
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
-        table_files.save(
-            output,
-            merged,
-            {**configuration.identity, **configuration.opponent_sources, "seeds": len(seeds), "episodes": episodes},
-        )
+        table_files.save(output, merged, {**configuration.metadata, "seeds": len(seeds), "episodes": episodes})
         opponents = {opponent.name for opponent in plan.opponents} | {MEASURED}
         return [point for point in results.points(plan.key(configuration))
                 if point.seed in seeds and point.episode <= episodes and point.opponent in opponents]  # fmt: skip
