@@ -308,6 +308,16 @@ def test_a_start_with_a_warm_cache_looks_at_no_other_folder(tmp_path, monkeypatc
     assert private_folder(name) == folder
 
 
+def test_code_from_the_cache_needs_no_compiler():
+    program = (
+        "import sys, engram; game = engram.game('tic_tac_toe'); search = engram.Search(game, engram.presets.uct()); "
+        "search.run(game.initial_state(), engram.Limit(simulations=10)); print('numba.np.linalg' in sys.modules)"
+    )
+    for _ in range(2):
+        shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown == "False\n"
+
+
 def test_bounds_checks_have_their_own_code(tmp_path):
     (tmp_path / "script.py").write_text(
         "import numpy as np\nfrom engram.native.jit import compiled\n"

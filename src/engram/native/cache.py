@@ -25,7 +25,9 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.runtime import rtsys
 
 from engram.errors import InvalidFile
 from engram.native.messages import PACKAGE
@@ -254,6 +256,20 @@ def fault_of_cache(error: BaseException) -> str:
             return f"compiled code cannot be kept in {where}"
         trace = trace.tb_next
     return ""
+
+
+class KeptCode(FunctionCache):  # type: ignore[misc]
+    """Numba's cache of one function. Code of engram's own needs none of the compiler's tables, a third of a start.
+
+    A user's code may: Numba's hashes of strings are symbols that those tables bring.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        if not self._py_func.__code__.co_filename.startswith(PACKAGE):
+            return super().load_overload(sig, target_context)
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 @contextmanager

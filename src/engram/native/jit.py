@@ -29,7 +29,7 @@ from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import caching, fault_of_cache, lock, unkept
+from engram.native.cache import KeptCode, caching, fault_of_cache, lock, unkept
 from engram.native.messages import place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -166,7 +166,14 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
     return wrap if function is None else wrap(function)
 
 
-class _Compiled(CPUDispatcher):  # type: ignore[misc]
+class _Kept(CPUDispatcher):  # type: ignore[misc]
+    """A Numba function with the cache of `KeptCode`."""
+
+    def enable_caching(self) -> None:
+        self._cache = KeptCode(self.py_func)
+
+
+class _Compiled(_Kept):
     """A Numba function for compiled callers: without wrappers for Python, which take a fifth of compilation.
 
     Calls from Python go to a second Numba function, which the first such call makes and compiles.
@@ -182,7 +189,10 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
     @cached_property
     def _for_python(self) -> Any:
         with caching(self.py_func) as is_cached:
-            return numba.njit(cache=is_cached, **self._options)(self.py_func)
+            function = _Kept(self.py_func, targetoptions=self._options | {"nopython": True})
+            if is_cached:
+                function.enable_caching()
+            return function
 
     @_interrupts_between_functions()
     def compile(self, sig: Any) -> Any:
@@ -215,6 +225,10 @@ class _Function(CFunc):  # type: ignore[misc]
 
     _fresh: Any = None
     _library: Any
+    _pyfunc: Any
+
+    def enable_caching(self) -> None:
+        self._cache = KeptCode(self._pyfunc)
 
     def _compile_uncached(self) -> Any:
         with event.trigger_event("numba:compile"):
