@@ -80,4 +80,4 @@ def new_rng(seed: int) -> np.ndarray:
 def derive_seed(*parts: int | str) -> int:
     """A 63-bit seed that depends on all parts in their order, the same on every machine."""
     text = "\x1f".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "little") >> 1

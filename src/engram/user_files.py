@@ -145,7 +145,7 @@ def split(text: str) -> tuple[Path, Specification]:
         raise InvalidSpecification(
             f"{text.strip()} lacks the name of a game, preset or player in the file, such as {text.strip()}:{name}"
         )
-    path = Path(written["path"]).expanduser()
+    path = Path(os.path.expanduser(written["path"]))
     if not _place(path).is_file():
         if "(" in written["path"]:
             raise InvalidSpecification(f"{text.strip()}: a file comes first, as in my_rules.py:mine")

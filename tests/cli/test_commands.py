@@ -146,9 +146,30 @@ def test_a_game_can_be_played_in_the_terminal():
     assert any(end in result.stdout for end in ("you win", "you lose", "a draw"))
 
 
+RESIGNER = """
+import sys
+for line in sys.stdin:
+    print({"genmove": "= resign", "protocol_version": "= 2"}.get(line.split()[0], "="), end="\\n\\n", flush=True)
+"""
+
+
+def test_a_program_that_resigns_has_lost(tmp_path):
+    (tmp_path / "resigner.py").write_text(RESIGNER)
+    opponent = f"gtp('{sys.executable} {tmp_path / 'resigner.py'}')"
+    result = engram("play", "-g", "go:5", "-o", opponent, "--json", input="c3\n")
+    assert result.exit_code == 0 and "you win" in result.stderr
+    assert json.loads(result.stdout) | {"opponent": 0} == {
+        "game": "go:5,komi=7.5", "opponent": 0, "moves": ["C3"], "outcome": 1.0, "forfeit": "resigns",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
+        (["play", "-g", "go:5", "-o", "gtp('/nowhere/at/all')"], "/nowhere/at/all"),
+        (["play", "-g", "same_game", "--second"], "one player"),
+        (["move", "game.sgf", "-p", "...../....."], "two positions"),
+        (["move", "-s", "uct(expand_after=3000000000)"], "0 to 2,147,483,647"),
         (["move", "-g", "conect_four"], "connect_four"),
         (["move", "-g", "go:99"], "25"),
         (["move", "-m", "4444444"], "move 7"),

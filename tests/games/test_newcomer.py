@@ -488,3 +488,77 @@ def test_names_that_differ_in_case_or_space_are_told_apart():
     game = engram.PythonGame("names", Puzzle, num_actions=3, max_moves=3, action_name=names.__getitem__)
     assert [game.parse_action(name) for name in names] == [0, 1, 2]
     assert [game.parse_action(text) for text in ("BB", "lead", " bb ")] == [0, 2, 0]
+
+
+class Nim:
+    """Take one to three of the heap; the last one wins."""
+
+    def __init__(self, left=8, player=0):
+        self.left, self.player = left, player
+
+    def legal_actions(self):
+        return list(range(min(3, self.left)))
+
+    def play(self, action):
+        self.left, self.player = self.left - action - 1, 1 - self.player
+
+    def to_play(self):
+        return self.player
+
+    def outcome(self):
+        return 1.0 if self.player == 1 else -1.0
+
+    def copy(self):
+        return type(self)(self.left, self.player)
+
+    def __str__(self):
+        return f"{self.left} {self.player}"
+
+
+def nim(kind=Nim, **options):
+    return engram.PythonGame("nim", kind, **{"num_actions": 3, "max_moves": 8} | options)
+
+
+def test_a_start_that_differs_each_time_is_refused_before_games_are_paired():
+    heaps = iter(range(4, 100))
+    game = nim(lambda: Nim(next(heaps)), max_moves=100)
+    with pytest.raises(InvalidGame, match="two initial states have different hashes"):
+        engram.check_game(game)
+    with pytest.raises(InvalidGame, match="starts the same each time"):
+        engram.match(game, "random", "random", games=2, simulations=1, workers=1, database=":memory:")
+
+
+def test_names_with_spaces_are_separated_by_commas_alone():
+    game = nim(action_name=lambda action: f"take {action + 1}")
+    assert game.parse_moves("take 1, Take 3,take 2") == [0, 2, 1]
+    assert nim(action_name=lambda action: f"t{action + 1}").parse_moves("t1 t3,t2") == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("legal", "words"),
+    [
+        (lambda left: np.argwhere(np.arange(3) < min(3, left)).squeeze(), "a list, not a 0-dimensional array"),
+        (lambda left: bytearray(range(min(3, left))), "a list, not a bytearray"),
+    ],
+)
+def test_actions_that_are_no_list_are_refused(legal, words):
+    class Odd(Nim):
+        def legal_actions(self):
+            return legal(self.left)
+
+    with pytest.raises(InvalidGame, match=words):
+        engram.check_game(nim(lambda: Odd(7)))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"players": 1.0}, "players must be a whole number, 1 to 2, not 1.0"),
+        ({"max_moves": 10**12}, "max_moves must be a whole number"),
+        ({"planes_shape": (1, 0, 2)}, "each number of planes_shape must be a whole number, 1 to 4096, not 0"),
+        ({"planes_shape": 4}, r"must be \(channels, height, width\), not 4"),
+    ],
+)
+def test_impossible_sizes_are_refused(options, words):
+    with pytest.raises(InvalidGame, match=words):
+        nim(**options)

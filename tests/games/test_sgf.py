@@ -90,6 +90,16 @@ def test_an_empty_number_is_the_default():
 
 
 @pytest.mark.parametrize(
+    ("root", "move"),
+    [(b"SZ[9:9]", b"B[cc]"), (b"SZ[ 9 ]CA[GB]", b"B[cc]"), (b"SZ[9]CA[]", b"B[c\nc]"), (b"SZ[9]PL[Black]", b"B[cc]")],
+)
+def test_what_other_programs_write_is_read(root, move):
+    file = read_sgf(b"(;GM[1]" + root + b";" + move + b")")
+    assert file.game.name == "go:9,komi=0" and file.moves == ((0, 20),)
+    assert read_sgf(b"(;GM[1]SZ[];B[cc])").game.name == "go:19,komi=0"
+
+
+@pytest.mark.parametrize(
     ("raw", "word"),
     [
         (b"", "no SGF"), (b"(;SZ[9:13])", "9:13"), (b"(;SZ[26])", "26"), (b"(;KM[6.3])", "6.3"),
@@ -99,7 +109,8 @@ def test_an_empty_number_is_the_default():
         (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
         (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[9];B[aa]W[bb])", "two moves"),
         (b"(;SZ[9];B[aa][bb])", "two moves"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
-        (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"), (b"(;SZ[9];B[c\nc])", "a value is malformed"),
+        (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"), (b"(;SZ[9];B[ccc])", "a value is malformed"),
+        (b"(;gm[1]sz[9];b[dd])", "no capital letter"),
     ],
 )  # fmt: skip
 def test_what_is_no_game_is_refused(raw, word):

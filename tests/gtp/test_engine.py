@@ -273,6 +273,13 @@ def test_a_share_of_the_clock():
     for _ in range(10):
         overtime.spend(1.0)
     assert (overtime.left_s, overtime.stones_left) == (30.0, 10)
+    single = Clock(60.0, 10.0, 1)
+    single.reset()
+    shares = []
+    for _ in range(10):
+        shares.append(single.share(30))
+        single.spend(shares[-1], shares[-1])
+    assert min(shares) > 7.0, "a period of one stone begins anew, also after the move that enters it"
     mixed = Clock(4.0, 30.0, 10)
     mixed.reset()
     assert mixed.share(100) == pytest.approx(3.0 - LAG_S)  # the overtime to come allows as much
@@ -630,6 +637,33 @@ def test_gogui_ends_a_thought():
             program.stdin.flush()
         answers = program.communicate(timeout=590)[0]
     assert re.fullmatch(r"=1 [A-J][1-9]\n\n=2 [A-J][1-9]\n\n=3 engram\n\n=\n\n", answers)
+
+
+CORNER = """
+. . . . . . . . .
+. . . X O X . . .
+. . . . X . . . .
+X X X X X X X X X
+O O O O O O O O O
+. . . . . . . . .
+O O O O O O O O O
+X X X X O . . . .
+. . . X O . . . .
+"""
+
+
+@pytest.mark.parametrize("preset", ["uct", "puct_rave(rollout=heavy, prior=game)"])
+def test_a_cleanup_saves_its_own_group_first(preset):
+    ask = Session("go:9,komi=3.5", preset=preset, simulations=3000)
+    marks = [line.split() for line in CORNER.split("\n")[1:-1]]
+    stones = [
+        f"{'b' if mark == 'X' else 'w'} {'ABCDEFGHJ'[column]}{9 - row}"
+        for row, line in enumerate(marks)
+        for column, mark in enumerate(line)
+        if mark != "."
+    ]
+    ask("gogui-setup " + " ".join(stones))
+    assert ask("kgs-genmove_cleanup b") == "= B1\n\n"  # without it the corner is dead, as E8 is anyway
 
 
 @pytest.mark.parametrize("preset", ["uct", "rave(rollout=heavy)"])

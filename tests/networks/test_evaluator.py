@@ -426,6 +426,79 @@ def test_threads_share_fixed_batches():
     assert answers == {1: [1.0, 1.0], 2: [2.0, 2.0]}
 
 
+class Uniform:
+    precision, layer = "float32", None
+
+    def __init__(self, network):
+        self.architecture = network.architecture
+
+    def forward(self, planes):
+        return Evaluation(np.zeros(len(planes), np.float32), np.ones((len(planes), 7), np.float32))
+
+
+def test_two_searches_in_two_threads_ask_one_evaluator():
+    class Slow(Uniform):
+        def forward(self, planes):
+            before = planes.copy()
+            meeting.wait(60)  # both threads are here
+            assert np.array_equal(planes, before)
+            return super().forward(planes)
+
+    game, meeting, faults = engram.game("connect_four"), threading.Barrier(2), []
+    evaluator = NetworkEvaluator(Slow(NamedNetwork("connect_four").network), game)
+
+    def ask(moves):
+        state = game.play_moves(moves)
+        try:
+            for _ in range(3):
+                evaluator.evaluate(np.array([state] * (2 + len(moves))))
+        except BaseException as error:
+            faults.append(error)
+            meeting.abort()
+
+    threads = [threading.Thread(target=ask, args=(moves,)) for moves in ("4", "4433")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+
+
+@pytest.mark.parametrize("answer", [None, (np.zeros(2), np.zeros((2, 7)), None), Evaluation([0.0, 0.0])])
+def test_an_answer_that_is_no_evaluation_is_one_sentence(answer):
+    class Odd(Uniform):
+        def forward(self, planes):
+            return answer
+
+    with pytest.raises(InvalidParameter, match="must give an Evaluation of NumPy arrays"):
+        FixedBatches(Odd(NamedNetwork("connect_four").network), 8).forward(np.zeros((2, 3, 6, 7), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("policy.0.conv.weight", lambda array: array.astype(np.uint8)),
+        ("policy.0.conv.weight", lambda array: array + np.inf),
+        ("policy.0.norm.running_var", lambda array: -np.abs(array) - 1),
+    ],
+)
+def test_weights_that_are_none_are_refused(name, change, tmp_path):
+    network = NamedNetwork("connect_four").network
+    save_network(
+        tmp_path / "net", Network(network.architecture, network.weights | {name: change(network.weights[name])})
+    )
+    with pytest.raises(InvalidFile, match=name):
+        load_network(tmp_path / "net")
+
+
+def test_a_weight_too_large_for_float16_is_not_written_as_one(tmp_path):
+    network = NamedNetwork("connect_four").network
+    large = network.weights | {"policy.0.conv.weight": network.weights["policy.0.conv.weight"] + np.float32(70_000)}
+    with pytest.raises(InvalidFile, match="65,504"):
+        save_network(tmp_path / "net", Network(network.architecture, large), half=True)
+    assert not (tmp_path / "net").exists()
+
+
 def test_a_name_means_the_network_that_its_file_holds_now(tmp_path, monkeypatch):
     game, values = engram.game("tic_tac_toe"), {}
     for name in ("first", "second"):

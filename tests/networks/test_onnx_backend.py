@@ -12,10 +12,12 @@ import pytest
 
 import engram
 from engram.errors import InvalidParameter
+from engram.networks.architectures import Architecture, Configuration, Convolution, Flatten, Linear, ResidualBlock
 from engram.networks.backend import choose, installed, open_backend
 from engram.networks.by_name import NamedNetwork, shipped
 from engram.networks.encoding import Encoder
 from engram.networks.native_backend import precisions_here
+from engram.networks.network import Network
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
@@ -206,6 +208,35 @@ def test_a_network_without_a_value_has_none():
         for name in installed(module.architecture)
     )
     assert one.value is None and other.value is None and np.abs(one.policy - other.policy).max() < 1e-4
+
+
+SHAPE = Configuration("x", "connect_four", 3, 6, 7, 7, None)
+POLICY = (Convolution(16, 2, 1), Flatten(), Linear(84, 7))
+
+
+@pytest.mark.parametrize(
+    ("trunk", "policy", "value"),
+    [
+        ({"a": Convolution(3, 16, 3)}, (Convolution(16, 2, 1), Convolution(2, 2, 1), Flatten(), Linear(84, 7)), None),
+        ({"a": Convolution(3, 16, 3)}, POLICY, (Flatten(), Linear(672, 16), Linear(16, 1))),
+        ({"a": Convolution(3, 16, 3)}, (ResidualBlock(16), Flatten(), Linear(672, 7)), None),
+        ({"a": ResidualBlock(3), "b": Convolution(3, 16, 3)}, POLICY, None),
+    ],
+)
+def test_our_own_code_leaves_other_forms_of_network_to_others(trunk, policy, value):
+    architecture = Architecture(SHAPE, trunk, policy, value)
+    network = Network(
+        architecture, {name: np.full(shape, 0.1, np.float32) for name, shape in architecture.shapes.items()}
+    )
+    assert "native" not in installed(architecture)
+    with pytest.raises(InvalidParameter, match="a ReLU between them"):
+        open_backend(network, "native")
+
+
+@pytest.mark.parametrize("shape", [(4, 11, 5, 5), (2000, 1, 1, 1), (0, 10, 9, 9)])
+def test_planes_of_another_board_are_refused_before_compiled_code_reads_them(shape):
+    with pytest.raises(InvalidParameter, match=r"takes planes \(B, 11, 9, 9\)"):
+        open_backend(NamedNetwork("go9").network, "native").forward(np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize("backend", ["native", "onnx"])

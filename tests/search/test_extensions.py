@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import engram
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import RootNoise
-from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError
 from engram.memory.similar_positions import PositionMemory, remembering
 from engram.memory.values.table import Table
 from engram.presets import Preset, puct, rave, td_uct, uct
 from engram.presets.values import with_table
 from engram.rng import new_rng
 from engram.search.backup import average, monotone, trace_step_mix
-from engram.search.columns import Advice
+from engram.search.columns import Advice, advice_dtype
 from engram.search.decision import DECISIONS
 from engram.search.extension import Extension
 from engram.search.extensions.bias_correction import bias_correction
@@ -341,9 +341,84 @@ def test_a_file_that_one_of_two_memories_refuses_changes_neither(tmp_path):
     assert [len(part.store) for part in other.extensions] == [0, 0]
     spoilt = trees(game, two(64))
     spoilt.tree.arrays()["memory.2"]["value"][:] = 1e9
-    spoilt.save(tmp_path / "tree")
-    with pytest.raises(InvalidFile, match="advice"):
-        engram.Search(game, two(64)).load(tmp_path / "tree")
+    with pytest.raises(InvalidParameter, match="left it unsound: advice"):  # no reader would take it
+        spoilt.save(tmp_path / "tree")
+
+
+# ---------------------------------------------------------------------------------- faults of a user
+@after_backup()
+def write_too_much(tree, path, depth, value, moves, parameters):
+    nodes_of(tree)[path[depth]].value = 1.5
+    return 0
+
+
+advised = Column(advice_dtype)
+
+
+@on_leaf(advice=advised)
+def advise_nothing(tree, path, depth, state, embedding, parameters):
+    row = column_of(tree, parameters.advice, advice_dtype)[path[depth]]
+    row.value, row.count = math.nan, 3.0
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("extension", "name"),
+    [
+        (Extension(after_backup=write_too_much()), "after_backup .* write_too_much"),
+        (Extension(on_leaf=advise_nothing(), advice=Advice(advised)), "on_leaf .* advise_nothing"),
+    ],
+)
+def test_a_hook_that_spoils_a_node_is_named_and_not_the_game(extension, name):
+    search = engram.Search("tic_tac_toe", replace(uct(), extensions=(extension,)))
+    with pytest.raises(OperatorError, match=rf"{name} wrote a value or advice that is not in \[-1, 1\]"):
+        search.run(search.game.initial_state(), Limit(simulations=3000))
+
+
+class Words:
+    """A store of a user: what it saves is given."""
+
+    def __init__(self, state, rows=None, *, refuses=False):
+        self.parts, self._refuses = (state, rows or {}), refuses
+
+    def state_dict(self):
+        return self.parts
+
+    def load_state_dict(self, about, arrays, path):
+        if self._refuses:
+            raise KeyError("missing")
+        self.parts = (dict(about), dict(arrays))
+
+
+def with_stores(*stores):
+    parts = [Extension(after_backup=hook(), store=object(), persistence=store)
+             for hook, store in zip((note_backup, note_backup_again), stores, strict=False)]  # fmt: skip
+    search = engram.Search("tic_tac_toe", replace(uct(), extensions=tuple(parts)))
+    search.run(search.game.initial_state(), Limit(simulations=20))
+    return search
+
+
+@pytest.mark.parametrize(
+    "store", [Words({"v": {1}}), Words({}, {"v": [1]}), Words({}, {1: np.ones(2)}), Words({}, {"v": np.array(["a"])})]
+)
+def test_a_store_that_no_file_can_hold_is_refused_in_a_sentence(store, tmp_path):
+    with pytest.raises(InvalidParameter, match="state_dict gives a dictionary of plain data"):
+        with_stores(store).save(tmp_path / "tree")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_that_cannot_load_leaves_the_others_as_they_were(tmp_path):
+    with_stores(Words({"v": 1}), Words({"v": 2})).save(tmp_path / "tree")
+    first, second = Words({"v": 3}), Words({"v": 4}, refuses=True)
+    search = with_stores(first, second)
+    with pytest.raises(InvalidFile, match="cannot load its part"):
+        search.load(tmp_path / "tree")
+    assert first.parts[0] == {"v": 3} and search.tree.nodes[0]["visit_count"] == 20
+
+
+def test_a_class_is_no_extension():
+    with pytest.raises(InvalidParameter, match="is a class"):
+        replace(uct(), extensions=(Extension,))
 
 
 # --------------------------------------------------------------------------------- a user's file

@@ -198,6 +198,26 @@ def test_whole_numbers_are_valued_where_they_are():
     assert best.mean < float(surrogate.mean(surrogate.summit()[None])[0])
 
 
+def test_a_trial_outside_the_space_asks_for_no_more_games():
+    sampler = NoisySampler({"x": FloatDistribution(0.0, 1.0)}, trial_games=400, slice_games=40, seed=0)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.enqueue_trial({"x": 1.5})
+    trial = study.ask({"x": FloatDistribution(0.0, 1.0)})
+    assert sampler.pays(study, trial), "nothing is known of it"
+    observe(trial, 0.5, 0.01, 40)
+    assert not sampler.pays(study, trial)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_posterior_has_the_unit_of_its_scores(unit):
+    points = np.random.default_rng(0).random((12, 1))
+    scores = 0.6 - 0.5 * (points[:, 0] - 0.3) ** 2
+    one, other = (Surrogate(points, scale * scores, np.full(12, scale**2 * 4e-4)) for scale in (1.0, unit))
+    np.testing.assert_allclose(other.mean(points) / unit, one.mean(points), atol=1e-3)
+    with pytest.raises(ValueError, match="another unit"):
+        Surrogate(points, 1e155 * scores, np.ones(12))
+
+
 def test_the_unit_of_the_score_changes_nothing():
     def chosen(scale):
         sampler = NoisySampler(RANGES, trial_games=80, slice_games=40, seed=1)

@@ -190,6 +190,33 @@ def test_a_kill_before_any_write_of_a_trial_changes_no_game(write, file, undistu
     assert games_by_match(file) == undisturbed
 
 
+PLAYERS = """
+import engram
+
+def some(width=1.0):
+    if 1.3 < width < 1.6:
+        raise ValueError("no such width")
+    return engram.presets.uct(exploration=width)
+
+def none(width=1.0):
+    if width not in (1.0, 2.0, 4.0, 2.5, 1 + 0.382 * 3):
+        raise ValueError("no such width")
+    return engram.presets.uct(exploration=width)
+"""
+
+
+def test_a_point_without_a_player_is_left_out_and_the_study_goes_on(tmp_path):
+    (tmp_path / "players.py").write_text(PLAYERS)
+    where = space(f"{tmp_path / 'players.py'}:some", tune=["width=1:4"])
+    study = Study(replace(objective(tmp_path / "s"), space=where), max_games=200, confirm_games=20, trial_games=20)
+    study.search()
+    failed = [trial for trial in study.trials() if trial.state == optuna.trial.TrialState.FAIL]
+    assert failed and all(1.3 < trial.params["width"] < 1.6 for trial in failed)
+    assert len(study.faults()) == len(failed) and "no such width" in study.faults()[0]
+    assert sum(seen.games for seen in study.observations()) == 180
+    assert not 1.3 < where.values(study.recommended().point)["width"] < 1.6
+
+
 def test_others_trials_are_left_alone(tmp_path):
     file = tmp_path / "s.sqlite"
     one = study(file)
@@ -283,7 +310,8 @@ def test_every_part_of_an_objective_is_played_and_makes_another_study(tmp_path):
 def test_the_options_of_a_study_reach_its_games(tmp_path):
     one = Study(objective(tmp_path / "s.sqlite"), max_games=300, confirm_games=40, trial_games=60, acquisition="ucb")
     asked = []
-    one.objective = SimpleNamespace(play=lambda values, name, games, **_: asked.append(games) or Played(games))
+    play = lambda values, name, games, **_: asked.append(games) or Played(games)  # noqa: E731
+    one.objective = SimpleNamespace(play=play, make=lambda values: None)
     one.search()
     assert asked[0] == 6 and max(asked) == 60 and one._sampler._acquisition == "ucb"
     assert sum(seen.games for seen in one.observations()) == 260

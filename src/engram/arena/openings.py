@@ -27,9 +27,13 @@ class Openings:
       configuration: of the match.
       game: that is played.
       judge: gives values, a search with 1000 simulations a position; None: each line counts as even.
+
+    Raises:
+      InvalidGame: the game does not start from the same position each time.
     """
 
     def __init__(self, configuration: MatchConfiguration, game: Game, judge: Player | None):
+        game.require_start()
         self._configuration, self._game, self._judge = configuration, game, judge
         self._last: tuple[int, Opening] | None = None
 

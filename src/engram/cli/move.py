@@ -47,7 +47,7 @@ def move(
     from engram.memory.similar_positions import PositionMemory
 
     limit = options.move_limit(simulations, seconds)
-    rules, start = _game_and_start(file, game, number)
+    rules, start = _game_and_start(file, game, number, position)
     tree = Search(rules, search, max_nodes=max_nodes, threads=threads, parallel=parallel)
     state = _position(rules, moves, position, start)
     if save is not None:
@@ -76,11 +76,15 @@ def move(
             tree.save(save)
 
 
-def _game_and_start(file: Path | None, game: str | None, number: int | None) -> tuple[Game, State | None]:
+def _game_and_start(
+    file: Path | None, game: str | None, number: int | None, diagram: str | None
+) -> tuple[Game, State | None]:
     """The game, and the position of the SGF file; None without a file."""
     from engram.errors import InvalidSpecification
     from engram.games.catalogue import game as game_of
 
+    if file is not None and diagram is not None:
+        raise InvalidSpecification("an SGF file and --position are two positions: leave one out")
     if file is None:
         if number is not None:
             raise InvalidSpecification("--move counts the moves of an SGF file: name the file, too")

@@ -30,32 +30,43 @@ def play(
 ) -> None:
     """Play a game in the terminal; type `undo`, `hint` or `quit` instead of a move."""
     from engram.arena.roster import player as player_of
+    from engram.errors import InvalidParameter
     from engram.games.catalogue import game as game_of
 
     rules = game_of(game)
+    if second and rules.players == 1:
+        raise InvalidParameter(f"{rules.name} has one player, so nobody moves first: leave --second out")
     rival = player_of(rules, opponent)
     limit = options.move_limit(simulations, seconds)
     table = _Game(rules, rival, limit, human=int(second), seed=seed, out=sys.stderr if as_json else sys.stdout)
     try:
+        rival.warm_up()
         outcome = table.play()
     finally:
         rival.close()
     if as_json:
         moves = rules.move_names(table.moves)
-        print_json({"game": rules.name, "opponent": opponent, "moves": moves, "outcome": outcome})
+        forfeit = {"forfeit": table.forfeit} if table.forfeit else {}
+        print_json({"game": rules.name, "opponent": opponent, "moves": moves, "outcome": outcome} | forfeit)
 
 
 class _Game:
-    """One game of a person, who types moves, against a player."""
+    """One game of a person, who types moves, against a player.
+
+    Attributes:
+      moves: so far. forfeit: why the player lost the game before its end; empty if not.
+    """
 
     def __init__(self, rules: Game, rival: Player, limit: Limit, *, human: int, seed: int, out: TextIO):
         self.moves: list[int] = []
+        self.forfeit = ""
         self._rules, self._rival, self._limit = rules, rival, limit
         self._human, self._seed, self._out = human, seed, out
 
     def play(self) -> float | None:
         """Plays to the end; returns the outcome for the person, or None where the person quits."""
-        from engram.games.game import NATURE
+        from engram.games.game import NATURE, UNIT_BOUNDS
+        from engram.player import Forfeit
 
         rules = self._rules
         self._restart()
@@ -70,7 +81,12 @@ class _Game:
             if rules.is_over(state):
                 break
             if rules.to_play(state) != self._human:
-                self._rival_moves(state)
+                try:
+                    self._rival_moves(state)
+                except Forfeit as error:
+                    self.forfeit = str(error)
+                    self._say(f"{self._rival.text}: {error}; you win")
+                    return (rules.bounds or UNIT_BOUNDS)[1]
             elif not self._person_moves(state):
                 return None
         outcome = self._outcome()
@@ -83,7 +99,7 @@ class _Game:
     def _outcome(self) -> float:
         """The return of the whole game for the person."""
         total = self._rules.line_return(self.moves)
-        return -total if self._human and self._rules.players == 2 else total
+        return 0.0 - total if self._human and self._rules.players == 2 else total
 
     def _nature_moves(self, state: State) -> None:
         action = self._rules.drawn(state, random.Random(self._derived_seed(f"nature {len(self.moves)}")).random())

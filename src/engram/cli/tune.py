@@ -105,6 +105,8 @@ def _search_and_confirm(study: Study, budget: dict[str, Any], workers: int | Non
         for failure in fleet.join():
             live.line(f"engram: a worker stopped: {failure}")
         search()  # a worker that was killed leaves its trial to the others
+        for sentence in study.faults():
+            live.line(f"engram: {sentence}")
     best = study.standing(study.recommended())
     say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
     with Live("games of the confirmation", study.confirm_games) as live:

@@ -141,6 +141,7 @@ class _Play:
 
     def __init__(self, check: _Check):
         self._check, self._game = check, check.game
+        self._game.require_start()
         self._state = self._first = self._game.initial_state()
         self._buffer, self._copied = self._game.new_buffer(), self._game.new_buffer()
         self._actions = buffers(self._game.num_actions, np.int32, spare=SLACK)

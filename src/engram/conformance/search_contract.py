@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from engram.search.preset import Preset
 from engram.search.selection import ucb1
 from engram.search.tree import Tree
 from engram.search.workspace import Workspace
+from engram.trees import saving
 
 TRIAL_SIMULATIONS = 200
 TRIAL_S = 5.0
@@ -52,7 +56,8 @@ def check_backup(rule: Operator, simulations: int = SIMULATIONS, seed: int = 0) 
     """Runs a backup rule in searches of two games and checks their trees.
 
     Every value is in [-1, 1]. A simulation adds one visit to each node of its path, so a node has one visit more than
-    its children together. A leaf with one visit has the value of its return. The same seed gives the same tree.
+    its children together. A leaf with one visit has the value of its return. The same seed gives the same tree, and the
+    tree goes to a file and back.
 
     Args:
       rule: a backup operator with its numbers. simulations: in each game, ≥ 2.
@@ -110,6 +115,7 @@ def check_preset(
             fields = ("visit_count", "value", "action")
             if not all(np.array_equal(trees[0][field], trees[-1][field]) for field in fields):
                 raise InvalidParameter(f"{preset.text}: the same seed gave two different trees")
+            _save_and_load(works[0])
             return trees
 
         workspace = Workspace(game, preset)
@@ -119,6 +125,18 @@ def check_preset(
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
         total += sum(int(tree[0]["visit_count"]) for tree in trees)
     return SearchReport(preset.text, total, lowest, highest)
+
+
+def _save_and_load(workspace: Workspace) -> None:
+    """A tree goes to a file and back, if a file can hold it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tree"
+        try:
+            saving.check_save(path, workspace)
+        except InvalidParameter:
+            return
+        saving.save(path, workspace)
+        saving.load(path, workspace, sys.maxsize)
 
 
 def first_run(workspace: Workspace) -> None:

@@ -51,7 +51,6 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, TypedDict, Unpack, cast
@@ -60,7 +59,7 @@ import numba
 import numpy as np
 from numba import carray, types
 
-from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidState, nearest
+from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidState, check_whole, nearest
 from engram.games.scene import Scene
 from engram.games.symmetry import Symmetry, identity
 from engram.native.buffers import buffers
@@ -123,6 +122,8 @@ NATURE = 2
 """The player of random moves."""
 UNIT_BOUNDS = (-1.0, 1.0)
 ACTIONS_LIMIT = 65535
+MOVES_LIMIT = 10**8
+PLANES_LIMIT = 4096
 SLACK = 64
 """Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
 
@@ -131,6 +132,13 @@ def action_number(word: str, num_actions: int) -> int | None:
     """The action that people write by its number; None: there is no such action."""
     number = int(word) if word.isdecimal() and len(word) < 20 else num_actions
     return number if number < num_actions else None
+
+
+def words_of(text: str, names: Sequence[str] | None) -> list[str]:
+    """The moves in a text, separated by spaces or commas; by commas alone where names of actions hold spaces."""
+    if any(len(name.split()) > 1 for name in names or ()):
+        return [name.strip() for name in text.split(",") if name.strip()]
+    return text.replace(",", " ").split()
 
 
 @compiled(inline=True)
@@ -315,6 +323,13 @@ def check_functions(name: str, functions: Mapping[str, Any]) -> None:
             raise InvalidGame(f"{name}: {key} must be a function, not {function!r}")
 
 
+def _kinds(dtype: np.dtype) -> set[np.dtype]:
+    """The dtypes of the numbers in a record."""
+    if dtype.names is None:
+        return {dtype.base}
+    return {kind for name in dtype.names for kind in _kinds(dtype[name].base)}
+
+
 def _callbacks(functions: Mapping[str, Any], state_dtype: np.dtype) -> dict[str, Callback]:
     """The functions of a game with the types of their arguments and results."""
     record, rng = numba.from_dtype(state_dtype), numba.from_dtype(rng_dtype)
@@ -416,6 +431,8 @@ class Game:
         initial = np.asarray(state).reshape(-1)
         if initial.shape != (1,) or initial.dtype.names is None:
             raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
+        if np.float16 in _kinds(initial.dtype):
+            raise InvalidGame(f"{name}: compiled code does not compute with float16; make the state's field float32")
         try:
             self.callbacks = _callbacks(functions, initial.dtype)
         except numba.core.errors.NumbaNotImplementedError:
@@ -448,13 +465,14 @@ class Game:
         Raises:
           InvalidGame: a number is out of range.
         """
-        for size, number, most in (("num_actions", num_actions, ACTIONS_LIMIT), ("max_moves", max_moves, math.inf)):
-            is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-            if not is_whole or not 1 <= number <= most:
-                span = f"1 to {most}" if most < math.inf else "1 or more"
-                raise InvalidGame(f"{name}: {size} must be a whole number, {span}, not {number!r}")
-        if isinstance(players, bool) or players not in (1, 2):
-            raise InvalidGame(f"{name}: players must be 1 or 2, not {players!r}")
+        num_actions = check_whole(f"{name}: num_actions", num_actions, 1, ACTIONS_LIMIT, InvalidGame)
+        max_moves = check_whole(f"{name}: max_moves", max_moves, 1, MOVES_LIMIT, InvalidGame)
+        players = check_whole(f"{name}: players", players, 1, 2, InvalidGame)
+        if planes_shape is not None:
+            if not isinstance(planes_shape, tuple | list) or len(planes_shape) != 3:
+                raise InvalidGame(f"{name}: planes_shape must be (channels, height, width), not {planes_shape!r}")
+            for size in planes_shape:
+                check_whole(f"{name}: each number of planes_shape", size, 1, PLANES_LIMIT, InvalidGame)
         if isinstance(discount, bool) or not isinstance(discount, (int, float)) or not 0.0 < discount <= 1.0:
             raise InvalidGame(f"{name}: discount must be above 0 and at most 1, not {discount!r}")
         self.name, self.num_actions, self.max_moves = name, num_actions, max_moves
@@ -505,6 +523,18 @@ class Game:
             "bounds of its own": self.bounds not in (None, UNIT_BOUNDS),
         }
         return [part for part, holds in parts.items() if holds]
+
+    def require_start(self) -> None:
+        """Refuses a game that starts from another position each time, because games of a pair would.
+
+        Raises:
+          InvalidGame: two initial states have different hashes.
+        """
+        if len({self.hash(self.initial_state()) for _ in range(2)}) > 1:
+            raise InvalidGame(
+                f"{self.name}: two initial states have different hashes; a game starts the same each time, and what is "
+                "random in it is nature's (`chance`)"
+            )
 
     def require_plain(self, what: str) -> None:
         """Refuses a game beyond two players and outcomes in [-1, 1] at the end.
@@ -723,8 +753,11 @@ class Game:
         )
 
     def parse_moves(self, text: str, state: State | None = None) -> list[int]:
-        """The actions of a line from `state`, separated by spaces or commas; one-letter names need no separator."""
-        words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
+        """The actions of a line from `state`, separated by spaces or commas; one-letter names need no separator.
+
+        Where names hold spaces, commas alone separate.
+        """
+        words = words_of(text, self._action_names)
         if self._action_names is not None and all(len(name) == 1 for name in self._action_names):
             words = list("".join(words))
         return [self.parse_action(word) for word in words]

@@ -22,7 +22,7 @@ from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
 from engram.games.bounds import is_within
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions, words_of
 from engram.interrupts import may_be_interrupted
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
@@ -81,7 +81,7 @@ class PythonGame(Game):
 
     Args:
       name: in results.
-      initial: makes a new initial state; it may be the class of the states.
+      initial: makes a new initial state, the same each time (nature draws); it may be the class of the states.
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound on the moves of a game.
       action_name, parse_action: actions as people write them; default the number.
@@ -171,8 +171,10 @@ class PythonGame(Game):
     @may_be_interrupted
     def _checked_actions(self, state: Any) -> array[int]:
         legal = state.legal_actions()
-        if not hasattr(legal, "__getitem__") or isinstance(legal, Mapping):
-            raise InvalidGame(f"{self.name}: legal_actions must return a list, not a {type(legal).__name__}")
+        is_row = hasattr(legal, "__getitem__") and getattr(legal, "ndim", 1) == 1
+        if not is_row or isinstance(legal, Mapping | str | bytes | bytearray):
+            kind = f"{legal.ndim}-dimensional array" if isinstance(legal, np.ndarray) else type(legal).__name__
+            raise InvalidGame(f"{self.name}: legal_actions must return a list, not a {kind}")
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
         try:
@@ -244,6 +246,8 @@ class PythonGame(Game):
         def write(at: int, numbers: int) -> int:
             answer = function(self._states[at])
             try:
+                if np.iscomplexobj(answer):
+                    raise TypeError
                 values = np.ascontiguousarray(answer, np.float32)
             except (TypeError, ValueError):
                 raise InvalidGame(f"{self.name}: {name} gave {answer!r}, not an array of numbers") from None
@@ -429,7 +433,8 @@ class PythonGame(Game):
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
     def parse_moves(self, text: str, state: Any = None) -> list[int]:
-        return [self.parse_action(word) for word in text.replace(",", " ").split()]
+        names = [self.action_name(action) for action in range(self.num_actions)] if self._name_action else None
+        return [self.parse_action(word) for word in words_of(text, names)]
 
     @may_be_interrupted
     def render(self, state: Any) -> str:

@@ -25,6 +25,8 @@ from engram.search.preset import Preset
 
 MOVES_A_POINT = 0.7
 """Expected length of a game, in moves for each point of the board; the clock is divided by it."""
+CLEANUP_COST = 0.3
+"""By how much the value of a move beside dead stones may lie below the root's."""
 
 
 class Session:
@@ -68,6 +70,7 @@ class Session:
     def warm_up(self) -> None:
         """Compiles and loads everything that a move needs, so that no clock counts it."""
         self.ready().warm_up()
+        dead_stones(self.position.state)
 
     def ready(self) -> Search:
         """The search of this game, made at its first use."""
@@ -141,7 +144,7 @@ class Session:
         """Searches within the clock, makes the move and keeps a comment; returns its vertex.
 
         The root of the tree stays until `settle`. With `takes_dead` the move is the likeliest next to a dead enemy
-        stone, while there are any.
+        stone, while there are any and nothing more urgent.
         """
         start, limit = time.perf_counter(), self._limit(player)
         result = self.look(player, limit, report, interval_s)
@@ -154,7 +157,11 @@ class Session:
         return self.position.game.action_name(action)
 
     def _taking(self, player: int, result: SearchResult) -> int:
-        """The most visited move on a liberty of dead enemy stones, or the search's action without such a move."""
+        """The most visited move on a liberty of dead enemy stones, or the search's action without such a move.
+
+        Such a move may lose a living group, so its interval must not lie more than `CLEANUP_COST` below the root's
+        value. If all but one move have few visits, that one may be urgent: then its low end must not.
+        """
         board = stones(self.position.state)
         dead = np.zeros(np.add(board.shape, 2), bool)
         places = np.unravel_index(np.array(dead_stones(self.position.on_move(player)), np.intp), board.shape)
@@ -163,8 +170,11 @@ class Session:
         while (chains := inside | (_beside(dead) & enemy)).sum() > inside.sum():  # liberties are those of whole chains
             inside[:] = chains
         near = _beside(dead).ravel()
-        moves = (move.action for move in result.moves if move.action < near.size and near[move.action])
-        return next(moves, result.action)
+        first, second = (*result.moves, *result.moves)[:2]
+        is_urgent = first.action < near.size and 4 * second.visits < first.visits
+        moves = (move for move in result.moves if move.action < near.size and near[move.action])
+        least = result.value - CLEANUP_COST
+        return next((move.action for move in moves if (move.low if is_urgent else move.high) >= least), result.action)
 
     def look(
         self, player: int, limit: Limit | None = None, report: Callable[[SearchResult], None] | None = None,

@@ -51,7 +51,8 @@ class Configuration:
     def __post_init__(self) -> None:
         steps = 0 if self.history is None else self.history
         numbers = (self.planes, self.height, self.width, self.num_actions, steps + 1)
-        if not isinstance(self.game, str) or any(type(number) is not int or number < 1 for number in numbers):
+        are_whole = all(type(number) is int and number >= 1 for number in numbers)
+        if not isinstance(self.game, str) or not self.game or not are_whole:
             raise InvalidParameter("its configuration is not a game's name and whole numbers in range")
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from engram.errors import InvalidParameter, MissingPackage, choices
+from engram.errors import InvalidParameter, MissingPackage, check_whole, choices
 from engram.networks.architectures import Architecture
-from engram.networks.native_backend import NativeBackend, computes, precisions_here
+from engram.networks.native_backend import FORM, NativeBackend, computes, precisions_here
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
@@ -48,7 +48,8 @@ class Backend(Protocol):
         Args:
           planes: (B, C, H, W) float32. They and the value are for the player to move.
 
-        Numbers that are not finite are passed on: the search checks them all, and raises an error.
+        Each call gives new arrays. Numbers that are not finite are passed on: the search checks them all, and raises
+        an error.
         """
 
 
@@ -58,6 +59,19 @@ class BackendWrapper:
     def __init__(self, backend: Backend):
         self.backend = backend
         self.architecture, self.precision, self.layer = backend.architecture, backend.precision, backend.layer
+
+    def ask(self, planes: np.ndarray) -> Evaluation:
+        """The answer of the backend inside, which may be a user's.
+
+        Raises:
+          InvalidParameter: it is no `Evaluation` of arrays.
+        """
+        answer = self.backend.forward(planes)
+        parts = (getattr(answer, name, ()) for name in ("value", "policy", "embedding"))
+        if not all(part is None or isinstance(part, np.ndarray) for part in parts):
+            name, kind = type(self.backend).__name__, type(answer).__name__
+            raise InvalidParameter(f"forward of {name} must give an Evaluation of NumPy arrays; it gave a {kind}")
+        return answer
 
 
 class FixedBatches(BackendWrapper):
@@ -75,16 +89,14 @@ class FixedBatches(BackendWrapper):
 
     def __init__(self, backend: Backend, batch: int):
         super().__init__(backend)
-        if batch < 1:
-            raise InvalidParameter(f"batch is 1 or more, not {batch}")
-        self.batch = batch
+        self.batch = check_whole("batch", batch, 1)
         self._rooms = threading.local()  # an array of each thread's, because new memory costs more than the planes
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
         count = len(planes)
         if count == self.batch or getattr(self.backend, "independent", False):
-            return self.backend.forward(planes)
+            return self.ask(planes)
         if count > self.batch:
             parts = [self.forward(planes[first : first + self.batch]) for first in range(0, count, self.batch)]
             return each_part(lambda *answers: np.concatenate(answers), *parts)
@@ -92,7 +104,7 @@ class FixedBatches(BackendWrapper):
         if getattr(self._rooms, "planes", _NONE).shape != shape:
             self._rooms.planes = np.zeros(shape, np.float32)
         self._rooms.planes[:count], self._rooms.planes[count:] = planes, 0.0
-        return each_part(lambda answer: answer[:count], self.backend.forward(self._rooms.planes))
+        return each_part(lambda answer: answer[:count], self.ask(self._rooms.planes))
 
 
 _NONE = np.empty(0)
@@ -180,7 +192,7 @@ def choose(name: str | None, architecture: Architecture, batch: int = 64, precis
         raise InvalidParameter(f"no backend is called {name!r}{choices(name, BACKENDS)}")
     backend = BACKENDS[name]
     if not backend.computes(architecture):
-        raise InvalidParameter(f"the backend {name} computes only convolutions of 3×3, and of 1×1 in heads")
+        raise InvalidParameter(FORM)
     raise MissingPackage(f"the backend {name} needs {backend.title}: pip install 'engram[{backend.extra}]'")
 
 

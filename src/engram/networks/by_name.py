@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,7 +47,7 @@ def find(name: str, others: Iterable[str] = ()) -> Path:
     """
     if name in shipped():
         return WEIGHTS / f"{name}.safetensors"
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     path = path / "network.safetensors" if path.is_dir() else path
     if not path.is_file():
         names = choices(name.split("(", maxsplit=1)[0], [*shipped(), *others], "there are")

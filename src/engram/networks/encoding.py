@@ -39,7 +39,8 @@ def num_planes(game: Game, history: int | None) -> int:
     if history is None:
         return game.planes_shape[0]
     if not 0 <= history <= game.max_history or not game.max_history:
-        raise InvalidParameter(f"{game.name} keeps {game.max_history} earlier positions, not {history}")
+        kept = f"{game.max_history} earlier positions, not {history}" if game.max_history else "no earlier positions"
+        raise InvalidParameter(f"{game.name} keeps {kept}")
     _, height, width = game.planes_shape
     planes = np.zeros((most_planes(history), height, width), np.float32)
     buffer = game.new_buffer()

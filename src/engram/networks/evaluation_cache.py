@@ -70,7 +70,7 @@ class EvaluationCache(BackendWrapper):
         if self._answers is not None and not len(misses):
             return each_part(lambda rows: rows[places], self._answers)
         _, first, inverse = np.unique(keys[misses], return_index=True, return_inverse=True)
-        new = self.backend.forward(planes[misses[first]])
+        new = self.ask(planes[misses[first]])
         self.computed += len(first)
         if self._answers is None:
             self._answers = each_part(lambda part: np.zeros((len(self._keys), *part.shape[1:]), np.float32), new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,8 @@ class NetworkEvaluator(KernelEvaluator):
     Args:
       backend: of the network. game: one that the network fits.
 
-    Values are for the player to move. Without a value head there are none, and rollouts value the leaves.
+    Values are for the player to move. Without a value head there are none, and the search needs rollouts alone
+    (`leaf_value="rollout"`). Several threads may ask.
 
     Raises:
       InvalidParameter: a network of another game.
@@ -53,8 +55,7 @@ class NetworkEvaluator(KernelEvaluator):
         self.backend = backend
         self._asked = np.zeros(1, np.int64)
         self._encode = Encoder(game, configuration.history)
-        # The room is kept, because new memory costs more than the planes. One thread at a time asks an evaluator.
-        self._planes = np.empty((0, *self._encode.shape), np.float32)
+        self._rooms = threading.local()  # an array of each thread's, because new memory costs more than the planes
 
     @property
     def asked(self) -> int:
@@ -68,9 +69,10 @@ class NetworkEvaluator(KernelEvaluator):
           InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
         """
         states = np.asarray(states)
-        if len(states) > len(self._planes):
-            self._planes = np.empty((len(states), *self._encode.shape), np.float32)
-        planes = self._encode(states, self._planes)
+        room = getattr(self._rooms, "planes", None)
+        if room is None or len(states) > len(room):
+            room = self._rooms.planes = np.empty((len(states), *self._encode.shape), np.float32)
+        planes = self._encode(states, room)
         self._asked += len(planes)
         return self.backend.forward(planes)
 

@@ -21,7 +21,16 @@ from engram.native.jit import Callback, compiled
 from engram.native.lanes import LANE_BYTES, LANES, load, multiply_block, plus, positive_part, store
 from engram.native.tiles import has_matrix_unit
 from engram.networks import direct, winograd
-from engram.networks.architectures import FEATURES, Architecture, Convolution, Head, Linear, ResidualBlock
+from engram.networks.architectures import (
+    FEATURES,
+    Architecture,
+    Convolution,
+    Flatten,
+    Head,
+    Linear,
+    Relu,
+    ResidualBlock,
+)
 from engram.networks.network import Network
 from engram.networks.winograd import POINTS, TILE, block_rows, filters_at_points, multiply, tiling_dtype
 from engram.search.evaluation import Evaluation
@@ -60,11 +69,24 @@ plan_dtype = np.dtype(
 )
 
 
+FORM = (
+    "the backend native computes only convolutions of 3×3 in the trunk, the first not in a block, and heads of at most "
+    "one convolution, of 1×1, and linear maps with a ReLU between them"
+)
+
+
 def computes(architecture: Architecture) -> bool:
-    """Whether an architecture's convolutions are of 3×3 in the trunk and of 1×1 in the heads."""
-    trunk = all(part.kernel == 3 for part in architecture.trunk.values() if isinstance(part, Convolution))
-    heads = (part for head in architecture.heads.values() for part in head if isinstance(part, Convolution))
-    return trunk and all(part.kernel == 1 for part in heads)
+    """Whether an architecture has the `FORM` that the steps of `_Plan` compute."""
+    parts = list(architecture.trunk.values())
+    trunk = all(isinstance(part, ResidualBlock) or part.kernel == 3 for part in parts)
+    return isinstance(parts[0], Convolution) and trunk and all(map(_computes_head, architecture.heads.values()))
+
+
+def _computes_head(head: Head) -> bool:
+    first = head[0]
+    rest = head[isinstance(first, Convolution) and first.kernel == 1 :]
+    kinds = [type(part) for part in rest]
+    return len(kinds) % 2 == 0 and kinds == [Flatten, *([Linear, Relu] * len(kinds))][: len(kinds)]
 
 
 def precisions_here() -> tuple[str, ...]:
@@ -88,7 +110,7 @@ class NativeBackend:
     The answer to a position does not depend on the rest of the batch, to the last bit (`independent`).
 
     Raises:
-      InvalidParameter: there is no such layer, another precision is asked for, or a convolution has another size.
+      InvalidParameter: there is no such layer, another precision is asked for, or an architecture has another `FORM`.
     """
 
     independent = True
@@ -99,7 +121,7 @@ class NativeBackend:
             here = " or ".join(precisions)
             raise InvalidParameter(f"the backend native computes in {here} on this processor, not in {precision!r}")
         if not computes(network.architecture):
-            raise InvalidParameter("the backend native computes only convolutions of 3×3, and of 1×1 in heads")
+            raise InvalidParameter(FORM)
         self.architecture = network.architecture
         self.precision = precisions[0] if precision == "auto" else precision
         self.layer = layer
@@ -112,9 +134,13 @@ class NativeBackend:
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
-        count = len(planes)
+        shape, count = self.architecture.configuration, len(planes)
+        if planes.shape[1:] != (shape.planes, shape.height, shape.width):  # compiled code trusts the sizes
+            raise InvalidParameter(
+                f"this network takes planes (B, {shape.planes}, {shape.height}, {shape.width}), not {planes.shape}"
+            )
         planes = np.ascontiguousarray(planes, np.float32)
-        policy = np.empty((count, self.architecture.configuration.num_actions), np.float32)
+        policy = np.empty((count, shape.num_actions), np.float32)
         value = np.empty(count if self.has_value else 0, np.float32)
         embedding = np.empty((count, self.embedding_size), np.float32)
         answers = (array.ctypes.data for array in (policy, value, embedding))

@@ -13,6 +13,7 @@ from engram.errors import InvalidFile
 from engram.networks.architectures import EPSILON, Architecture, Configuration, rebuild
 
 KIND = "network"
+HALF_MOST = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,11 @@ def save_network(
       half: weights in float16, half the size. about: plain data to keep beside the configuration.
 
     Raises:
-      InvalidFile: it cannot be written.
+      InvalidFile: it cannot be written, or a weight is too large for float16.
     """
+    floats = [array for array in network.weights.values() if array.dtype == np.float32]
+    if half and any(np.abs(array).max(initial=0.0) > HALF_MOST for array in floats):
+        raise InvalidFile(f"{path} is not written: a weight above {HALF_MOST:,.0f} is none of float16")
     arrays = {
         name: array.astype(np.float16) if half and array.dtype == np.float32 else array
         for name, array in network.weights.items()
@@ -65,4 +69,10 @@ def load_network(path: str | Path) -> Network:
     if shapes != expected:
         name = min(name for name in expected | shapes if expected.get(name) != shapes.get(name))
         raise InvalidFile(f"{path} holds no network that this engram can build: its weights {name} do not fit")
+    for name, array in weights.items():
+        counts = name.endswith("num_batches_tracked")
+        if not (array.dtype == np.float32 or counts) or not np.isfinite(array).all():
+            raise InvalidFile(f"{path} holds no network: its weights {name} are not finite float32 or float16 numbers")
+        if name.endswith("running_var") and (array < 0.0).any():
+            raise InvalidFile(f"{path} holds no network: its weights {name} are negative")
     return Network(architecture, weights)

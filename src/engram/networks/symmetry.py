@@ -79,6 +79,6 @@ class RandomSymmetry(BackendWrapper):
         """See `Backend`; actions are those of the board before it was turned."""
         turns = np.zeros(len(planes), np.int64)
         _draw(keys_of(planes), self._seed, len(self._cells), turns)
-        answer = self.backend.forward(turned(planes, turns, self._cells))
+        answer = self.ask(turned(planes, turns, self._cells))
         assert answer.policy is not None
         return replace(answer, policy=np.take_along_axis(answer.policy, self._actions[turns], 1))

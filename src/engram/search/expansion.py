@@ -36,7 +36,7 @@ class Expansion:
 
     def __post_init__(self) -> None:
         if not 0 <= self.after < 2**31:
-            raise InvalidParameter(f"expansion after {self.after} visits: it must be 0 or more")
+            raise InvalidParameter(f"expansion after {self.after} visits: it must be 0 to {2**31 - 1:,}")
 
 
 @compiled

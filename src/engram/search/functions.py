@@ -12,10 +12,12 @@ from numba import float32, float64, int32, int64, types
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
+from engram.native.guard import users_functions
 from engram.native.jit import Callback
 from engram.native.messages import place_of
 from engram.rng import rng_dtype
 from engram.search import program as statuses
+from engram.search.columns import VALUE
 from engram.search.evaluation import ANSWER_FAULTS, CompiledEvaluator
 from engram.search.extension import Assembly, Extension
 from engram.search.operators import HOOKS, Operator
@@ -29,7 +31,7 @@ _FAULTS = {
     statuses.COPY: ("copy", "reported a failure"),
     statuses.PLAY: ("play", "reported a failure"),
     statuses.LEGAL_ACTIONS: ("legal_actions", "gave no action before the end, too many, or one out of range"),
-    statuses.TO_PLAY: ("to_play", "gave a number that is not 0 or 1"),
+    statuses.TO_PLAY: ("to_play", "gave a number that is not 0 or 1{}"),
     statuses.OUTCOME: ("outcome", "gave a number outside {}"),
     statuses.EVALUATION: ("rollout", "gave a number outside {}"),
     statuses.WEIGHTS: ("chance", "failed, or gave a weight that is negative or not finite, or none above 0"),
@@ -150,6 +152,10 @@ class Functions:
         if status <= statuses.ANSWER:
             assert self.evaluator is not None
             return ANSWER_FAULTS[statuses.ANSWER - status] or self.evaluator.fault
+        if status in (statuses.SELECTION, statuses.OUTCOME, statuses.BACKUP) and any(map(_is_unsound, trees)):
+            own = self._users_writers(is_backup_free=status != statuses.BACKUP)
+            if own:
+                return f"{' or '.join(own)} wrote a value or advice that is not in [-1, 1] on a node"
         if status == statuses.SELECTION:
             return f"{_named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
@@ -159,10 +165,22 @@ class Functions:
             return f"{backup} reported a failure, or took the root's value out of [-1, 1]"
         return self._fault_of_game(status)
 
+    def _users_writers(self, *, is_backup_free: bool) -> list[str]:
+        """The user's hooks, and backup rule unless the failure names it anyway: they may write anything on a node."""
+        writers = [(kind, hook) for kind in HOOKS for hook in hooks_of(self.assembly.extensions, kind)]
+        writers += [("backup rule", self.assembly.backup)] if is_backup_free else []
+        return [
+            _named(kind, operator)
+            for kind, operator in writers
+            if users_functions(part.definition.function for part in operator.parts)
+        ]
+
     def _fault_of_game(self, status: int) -> str:
         game = self.game
         name, fault = _FAULTS[status]
         span = "[{:.15g}, {:.15g}]".format(*game.bounds) if game.bounds else "the finite numbers, or one too large"
+        if status == statuses.TO_PLAY:
+            span = ", or nature's 2 before the end" if game.has("chance") else ""
         fault = fault.format(span)
         if status == statuses.EVALUATION and self.preset.rollout == "heavy":
             name = "heavy_rollout"
@@ -178,6 +196,14 @@ class Functions:
             parts = ("legal_actions", *filter(game.has, ("chance", "reward")), "play")
             return f"a random game by {', '.join(parts)} and outcome failed, or {fault}; check_game says where"
         return f"{place_of(function.function) if function else name} {fault}"
+
+
+def _is_unsound(tree: Tree) -> bool:
+    """Whether a value or advice on a visited node is no number in [-1, 1]."""
+    nodes = tree.nodes[: tree.num_nodes]
+    visited = nodes["visit_count"] > 0
+    rows = [nodes, *(tree.rows(advice.column)[: tree.num_nodes] for advice in tree.advice)]
+    return not all((np.abs(row["value"][visited]) <= VALUE).all() for row in rows)
 
 
 def _named(kind: str, operator: Operator) -> str:

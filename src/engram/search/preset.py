@@ -115,6 +115,9 @@ class Preset:
         if not isinstance(self.extensions, (tuple, list)):
             raise InvalidParameter(f"extensions must be a tuple of extensions, not a {type(self.extensions).__name__}")
         object.__setattr__(self, "extensions", tuple(self.extensions))
+        for part in self.extensions:
+            if isinstance(part, type):
+                raise InvalidParameter(f"{part.__name__} in extensions is a class; give an extension made of it")
         DECISIONS.check(self.decision)
         if self.rollout not in ("uniform", "heavy"):
             raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")

@@ -30,13 +30,13 @@ def read(path: str | Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, np
     about, arrays = storage.load(path, KIND, max_bytes=max_bytes)
     if about.get("format") != FORMAT:
         raise InvalidFile(f"{path} holds a tree of format {about.get('format')}, and this engram reads {FORMAT}")
-    fault = _fault(about, arrays)
+    fault = file_fault(about, arrays)
     if fault:
         raise InvalidFile(f"{path} is not sound: {fault}")
     return about, arrays
 
 
-def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
+def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
     """The first fault that could crash or hang a reader, or None; a checksum shows only that the file is whole."""
     kinds = {
         "game": str, "preset": str, "diagram": str, "action_names": list, "slot": dict, "full": bool, "stores": dict,

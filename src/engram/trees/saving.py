@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 from engram import storage
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.python_game import PythonGame
-from engram.search.extension import Persistence
+from engram.search.extension import Extension, Persistence
 from engram.search.returns import UNKNOWN
 from engram.search.workspace import UNBOUNDED, Workspace
-from engram.trees.reading import COLUMN, FORMAT, KIND, NODES, SLOT_FIELDS, read
+from engram.trees.reading import COLUMN, FORMAT, KIND, NODES, SLOT_FIELDS, file_fault, read
 from engram.trees.soundness import column_fault, rule_fault
 
 
@@ -53,12 +54,15 @@ def save(path: str | Path, work: Workspace, *, asks: bool = False) -> None:
         }  # fmt: skip
     arrays = {COLUMN + name: rows[: tree.num_nodes] for name, rows in tree.arrays().items()}
     places = {name: getattr(work, name)[0] for name in ("root_states", "paths")}
-    states = {}
+    states = about["stores"] = dict[str, Any]()
     for prefix, extension in _stores(work):
-        states[prefix], rows = extension.state_dict()
+        states[prefix], rows = _contents(extension)
         arrays |= {prefix + name: array for name, array in rows.items()}
-    about["stores"] = states
-    storage.save(path, KIND, about, arrays | places | {"rng": work.rngs["word"][0]})
+    arrays |= places | {"rng": work.rngs["word"][0]}
+    fault = file_fault(json.loads(json.dumps(about)), arrays) or column_fault(tree, arrays)
+    if fault:
+        raise InvalidParameter(f"this tree cannot be saved, because a rule or hook left it unsound: {fault}")
+    storage.save(path, KIND, about, arrays)
 
 
 def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
@@ -106,6 +110,26 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
     return True
 
 
+def _contents(extension: Extension) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The two parts of a store, which a user's class may have made."""
+    assert extension.persistence is not None
+    parts = extension.persistence.state_dict()
+    try:
+        state, rows = parts
+        json.dumps(state)
+        are_rows = all(isinstance(name, str) and isinstance(array, np.ndarray) for name, array in rows.items())
+    except (TypeError, ValueError, AttributeError) as error:
+        reason = str(error)
+    else:
+        if isinstance(state, dict) and are_rows and all(array.dtype.kind in "biufV" for array in rows.values()):
+            return state, rows
+        reason = "it gave other parts"
+    raise InvalidParameter(
+        f"{extension.name}: state_dict gives a dictionary of plain data (JSON) and one of NumPy arrays of numbers by "
+        f"their names ({reason})"
+    )
+
+
 def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Rejects a sound file that does not fit the workspace."""
     game, tree = work.game, work.trees[0]
@@ -141,24 +165,30 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
 
 def _load_stores(path: str | Path, work: Workspace, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Loads all stores, or none: a store that refuses its contents undoes the ones before it."""
-    replaced = []
+    replaced: list[tuple[Persistence, dict[str, Any], dict[str, np.ndarray]]] = []
     try:
-        for prefix, store in _stores(work):
+        for prefix, extension in _stores(work):
             contents = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            state, rows = store.state_dict()
+            state, rows = _contents(extension)
+            store = extension.persistence
+            assert store is not None
             before = store, state, {name: array.copy() for name, array in rows.items()}
-            store.load_state_dict(about["stores"][prefix], contents, path)
+            try:
+                store.load_state_dict(about["stores"][prefix], contents, path)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise InvalidFile(f"{path}: {extension.name} cannot load its part ({reason})") from error
             replaced.append(before)
-    except InvalidFile:
+    except BaseException:
         for store, state, rows in replaced:
             store.load_state_dict(state, rows, path)
         raise
 
 
-def _stores(work: Workspace) -> list[tuple[str, Persistence]]:
-    """The prefix of its arrays, and the persistence, of each extension with a store."""
+def _stores(work: Workspace) -> list[tuple[str, Extension]]:
+    """The prefix of its arrays, and the extension, for each with a store that a file holds."""
     return [
-        (f"extension_{number}_", extension.persistence)
+        (f"extension_{number}_", extension)
         for number, extension in enumerate(work.extensions[0])
         if extension.persistence is not None
     ]

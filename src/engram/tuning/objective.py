@@ -51,7 +51,7 @@ class MatchObjective:
     def identity(self) -> dict[str, Any]:
         """Everything that decides the course of its games and the meaning of its trials; canonical."""
         middle = self.space.values([0.5] * len(self.space.tunables))
-        configuration = self._configuration(middle).to_json()
+        configuration = self.make(middle).to_json()
         names = ["game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "resign", "seed", "sources",
                  "version"]  # fmt: skip
         return {
@@ -70,11 +70,13 @@ class MatchObjective:
         middle = self.space.values([0.5] * len(self.space.tunables))
         for tunable in self.space.tunables:
             for value in (tunable.low, tunable.high):
-                self._configuration({**middle, tunable.name: value})
+                self.make({**middle, tunable.name: value})
             if not tunable.integer:
+                within = tunable.low + _WITHIN * (tunable.high - tunable.low)
                 try:
-                    self._configuration({**middle, tunable.name: tunable.low + _WITHIN * (tunable.high - tunable.low)})
+                    self.make({**middle, tunable.name: within})
                 except InvalidSpecification as error:
+                    self.make({**middle, tunable.name: round(within)})  # else that is not the reason
                     raise InvalidSpecification(f"{error}; a range of whole numbers is written LOW:HIGH:int") from None
 
     def play(
@@ -90,7 +92,8 @@ class MatchObjective:
         setup = self._setup(values, games, derive_seed(self.seed, "tune", name))
         return play_match(setup, workers=workers, database=self.database, progress=progress)
 
-    def _configuration(self, values: Mapping[str, float]) -> MatchConfiguration:
+    def make(self, values: Mapping[str, float]) -> MatchConfiguration:
+        """The match of a point, without games. Raises EngramError if its player cannot be made."""
         setup = self._setup(values, 2, self.seed)
         setup.close()
         return setup.configuration

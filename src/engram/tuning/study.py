@@ -27,7 +27,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from engram.arena.claims import has_ended, machine
 from engram.arena.database import Database, shown, url_of
 from engram.arena.report import MatchResult
-from engram.errors import DatabaseError, EngramError, InvalidParameter
+from engram.errors import DatabaseError, EngramError, InvalidParameter, InvalidSpecification
 from engram.fleet import Link, release_workers
 from engram.tuning import sampler
 from engram.tuning.findings import recommended
@@ -36,11 +36,13 @@ from engram.tuning.sampler import GAMES, Best, NoisySampler, Observation, observ
 from engram.tuning.space import Space, Tunable
 
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
+FAULT = "engram:fault"
 _LOG = logging.getLogger(__name__)
 _LEASE_S = 900.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
 _SLICES = 10
 _WAIT_S = 2.0
 _ATTEMPTS = 6
+_FAILURES = 5
 _OWNER = uuid.uuid4().hex  # of this process: in two containers both processes may have number 1
 
 
@@ -132,10 +134,13 @@ class Study:
         """Plays trials until their games are spent, together with all processes that work on the same study.
 
         Every game is recorded as it ends. After an interruption the same call continues. Each process may exceed the
-        budget by one slice.
+        budget by one slice. A trial whose player cannot be made is left out (`faults`).
 
         Args:
           progress: called after every slice. workers: processes that play a slice; the study does not depend on them.
+
+        Raises:
+          InvalidParameter: the players of several trials in a row cannot be made.
         """
         with self._database_errors():
             while True:
@@ -205,6 +210,8 @@ class Study:
             if not target:
                 self._choose(trial)
                 target = self._after(0)
+            if not played and not self._is_made(trial):
+                return
             trial.set_user_attr(TARGET, target)
             result = self._slice_of(trial, target, workers)
             score, variance = score_and_variance(result)
@@ -222,6 +229,37 @@ class Study:
                 break  # stopped early: its score stays an observation, with a larger variance
             target = self._after(played)
         self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
+
+    def _is_made(self, trial: Trial) -> bool:
+        """Whether the player of a trial can be made; if not, the trial fails, and the study goes on elsewhere.
+
+        Its point then counts as the worst so far, so that the sampler leaves its surroundings.
+
+        Raises:
+          InvalidParameter: the trials before it have failed, too.
+        """
+        try:
+            self.objective.make(trial.params)
+        except (InvalidSpecification, InvalidParameter) as error:
+            worst = min(self.observations(), key=lambda entry: entry.score, default=None)
+            observe(trial, *((worst.score, worst.variance) if worst else (0.0, 0.01)), 0)
+            trial.set_user_attr(TARGET, 0)
+            trial.set_user_attr(FAULT, str(error))
+            self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+            _LOG.warning("trial %d is left out: %s", trial.number, error)
+            ended = [other for other in self.trials() if other.state.is_finished()]
+            if len(ended) >= _FAILURES and all(other.state == TrialState.FAIL for other in ended[-_FAILURES:]):
+                raise InvalidParameter(f"{_FAILURES} trials in a row have no player; the last: {error}") from None
+            return False
+        return True
+
+    def faults(self) -> list[str]:
+        """A sentence for each trial whose player cannot be made."""
+        return [
+            f"trial {trial.number} is left out: {trial.user_attrs[FAULT]}"
+            for trial in self.trials()
+            if FAULT in trial.user_attrs
+        ]
 
     def _choose(self, trial: Trial) -> None:
         """Asks the sampler for the point of a trial; numbers that are recorded already stay."""

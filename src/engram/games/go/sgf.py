@@ -6,6 +6,7 @@ onto stones, suicide and repetitions.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sgfmill import sgf as sgfmill_sgf
+from sgfmill.sgf_grammar import parse_sgf_game
 from sgfmill.sgf_properties import Presenter
 
 from engram import __version__
@@ -34,6 +36,7 @@ _CHARSET = re.compile(rb"CA\s*\[([^\]]*)\]")
 _WITH_BACKSLASHES = {
     "shift_jis", "shift-jis", "sjis", "cp932", "windows-31j", "big5", "big5-hkscs", "cp950", "gbk", "cp936", "gb18030",
 }  # fmt: skip
+_OF_POINTS = {"B", "W", "AB", "AW", "AE"}
 MOST_NAMES = 10
 """Unknown properties that a warning names."""
 
@@ -138,7 +141,9 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
     try:
-        file = sgfmill_sgf.Sgf_game.from_bytes(_without_backslashes(raw))
+        tree = parse_sgf_game(_without_backslashes(raw))
+        _tidy(tree)
+        file = sgfmill_sgf.Sgf_game.from_coarse_game_tree(tree)
         root = file.get_root()
         if (kind := _number(root, "GM", 1)) != 1:
             raise ValueError(f"it holds another game, GM[{kind:g}]")
@@ -263,6 +268,41 @@ def _set_up(game: Game, state: State, setup: _Setup, plays: Sequence[tuple[str, 
                 marks[len(marks) - 1 - row, column] = mark
         state = game.parse_state("\n".join("".join(".XO"[mark] for mark in row) for row in marks))
     return turn_to(state, player)
+
+
+def _tidy(tree: Any) -> None:
+    """Rewrites what other programs write in ways that SGF does not know, in the main line of a file.
+
+    Raises:
+      ValueError: a board that is not square, or names of properties in small letters alone.
+    """
+    root = tree.sequence[0]
+    height, colon, width = b"".join(root.get("SZ", [b""])[:1]).strip().partition(b":")
+    if colon and height != width:
+        raise ValueError(f"SZ is {height.decode('ascii', 'replace')}:{width.decode('ascii', 'replace')}, not square")
+    root["SZ"] = [height]
+    if not height:
+        del root["SZ"]
+    charset = b"".join(root.get("CA", [b""])[:1]).decode("ascii", "replace").strip()
+    if re.fullmatch(r"[\w.:-]*", charset, re.ASCII) and not _is_encoding(charset):
+        root.pop("CA", None)
+    while tree is not None:
+        for node in tree.sequence:
+            if "" in node:
+                raise ValueError("the name of a property has no capital letter")
+            for name in _OF_POINTS & node.keys():
+                node[name] = [b"".join(value.split()) for value in node[name]]
+            if "PL" in node:
+                node["PL"] = [value.strip()[:1] for value in node["PL"]]
+        tree = tree.children[0] if tree.children else None
+
+
+def _is_encoding(charset: str) -> bool:
+    try:
+        codecs.lookup(charset)
+    except LookupError:
+        return False
+    return True
 
 
 def _without_backslashes(raw: bytes) -> bytes:

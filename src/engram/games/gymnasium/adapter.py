@@ -58,18 +58,31 @@ def environment_game(
     if not isinstance(environment.action_space, spaces.Discrete):
         raise InvalidSpecification(f"{name} has actions in {environment.action_space}; engram plays Discrete ones")
     if max_steps is None:
-        raise InvalidSpecification(f"{name} has no limit of steps: add one, such as max_episode_steps=100")
+        raise InvalidSpecification(
+            f"{name} has no limit of steps: add one, such as max_episode_steps=100 to its name, or max_steps=100 here"
+        )
     if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
         raise InvalidSpecification(f"{name}: max_steps must be a whole number, 1 or more, not {max_steps!r}")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise InvalidSpecification(f"{name}: seed must be a whole number, 0 or more, or None, not {seed!r}")
     if isinstance(draws, bool) or not isinstance(draws, int) or not 0 <= draws <= 1000:
         raise InvalidSpecification(f"{name}: draws must be a whole number, 0 to 1,000, not {draws!r}")
-    observation = None if seed is None else environment.reset(seed=seed)[0]
+    observation = None if seed is None else _observation(environment, name, seed)
     table = transitions(environment)
     if table is None:
         return CopyGame(name, environment, max_steps, observation, discount=discount, bounds=bounds, draws=draws)
     return ModelGame(name, environment, table, max_steps, discount=discount, bounds=bounds)
+
+
+def _observation(environment: Any, name: str, seed: int) -> Any:
+    """The first observation after a reset."""
+    try:
+        observation, _ = environment.reset(seed=seed)
+    except (TypeError, ValueError) as error:
+        raise InvalidSpecification(
+            f"{name}: reset(seed={seed}) must give an observation and a dictionary ({_sentence(error)})"
+        ) from None
+    return observation
 
 
 def gymnasium(

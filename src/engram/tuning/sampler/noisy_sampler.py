@@ -279,8 +279,10 @@ class NoisySampler(BaseSampler):
         """
         seen = observations(self._space, study.get_trials(deepcopy=False))
         index = next((place for place, entry in enumerate(seen) if entry.number == trial.number), None)
-        if index is None or seen[index].games >= self._most:
-            return index is None
+        if index is None:
+            return SCORE not in trial.user_attrs  # with one, its point lies outside the space: no game of it gains
+        if seen[index].games >= self._most:
+            return False
         if len(seen) < self._num_initial:
             return False  # explore first
         # The number of the next trial: a process that was killed meanwhile chooses the same point again.

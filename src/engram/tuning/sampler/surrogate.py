@@ -57,6 +57,9 @@ class Surrogate:
       points: (n, d), in the unit cube; they may repeat. scores, variances: (n,), such as win rates; variances ≥ 0.
       knots: the dimensions that form a function, or None. seed: of all random numbers.
 
+    Raises:
+      ValueError: the scores' variance is no finite number.
+
     Cost: O(n³), some tenths of a second for a hundred points.
     """
 
@@ -68,15 +71,21 @@ class Surrogate:
         self._seed = seed % (1 << 31)
         num_points, num_dimensions = self._points.shape
         self._num_dimensions = num_dimensions
-        y = torch.as_tensor(np.asarray(scores, np.float64)).unsqueeze(-1)
-        least = _LEAST_VARIANCE * (float(np.var(np.asarray(scores, np.float64))) or 1.0)
+        values = np.asarray(scores, np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = float(np.var(values))
+        if not math.isfinite(spread):
+            raise ValueError("scores spread too far to compute with: give them in another unit")
+        y = torch.as_tensor(values).unsqueeze(-1)
+        least = _LEAST_VARIANCE * (spread or 1.0)
         noise = torch.as_tensor(np.maximum(np.asarray(variances, np.float64), least)).unsqueeze(-1)
         kernel = _matern(num_dimensions)
         if knots is not None and knots.count > 1:
             kernel = kernel + _OfFunction(_matern(num_dimensions), knots)
         with _quiet_and_single(self._seed):
-            # A single observation has no spread to standardise by.
-            scaled = Standardize(m=1) if num_points > 1 else None
+            # A single observation has no spread to standardise by, and equal ones have that of rounding.
+            rounding = 1e-12 * float(np.abs(values).max(initial=0.0))
+            scaled = Standardize(m=1, min_stdv=rounding) if num_points > 1 else None
             self._model = SingleTaskGP(self._points, y, noise, covar_module=kernel, outcome_transform=scaled)
             fit_gpytorch_mll(ExactMarginalLogLikelihood(self._model.likelihood, self._model))
         self._model.eval()
