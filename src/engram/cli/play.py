@@ -35,7 +35,7 @@ def play(
 
     rules = game_of(game)
     if second and rules.players == 1:
-        raise InvalidParameter(f"{rules.name} has one player, so nobody moves first: leave --second out")
+        raise InvalidParameter(f"{rules.name} has one player, who moves first: leave --second out")
     rival = player_of(rules, opponent)
     limit = options.move_limit(simulations, seconds)
     table = _Game(rules, rival, limit, human=int(second), seed=seed, out=sys.stderr if as_json else sys.stdout)

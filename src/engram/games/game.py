@@ -532,8 +532,8 @@ class Game:
         """
         if len({self.hash(self.initial_state()) for _ in range(2)}) > 1:
             raise InvalidGame(
-                f"{self.name}: two initial states have different hashes; a game starts the same each time, and what is "
-                "random in it is nature's (`chance`)"
+                f"{self.name}: two initial states have different hashes; a game starts the same each time, and nature "
+                "moves where it is random (`chance`)"
             )
 
     def require_plain(self, what: str) -> None:
