@@ -528,6 +528,22 @@ def test_a_start_that_differs_each_time_is_refused_before_games_are_paired():
         engram.match(game, "random", "random", games=2, simulations=1, workers=1, database=":memory:")
 
 
+def test_states_whose_text_holds_an_address_still_play_matches():
+    class Heap:
+        def __init__(self, left):
+            self.left = left
+
+    class Wrapped(Nim):
+        def __init__(self, left=4, player=0):
+            super().__init__(left, player)
+            self.heap = Heap(left)
+
+        __str__ = object.__str__
+
+    played = engram.match(nim(Wrapped), "random", "random", games=2, simulations=1, workers=1, database=":memory:")
+    assert played.games == 2
+
+
 def test_names_with_spaces_are_separated_by_commas_alone():
     game = nim(action_name=lambda action: f"take {action + 1}")
     assert game.parse_moves("take 1, Take 3,take 2") == [0, 2, 1]

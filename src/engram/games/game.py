@@ -525,16 +525,11 @@ class Game:
         return [part for part, holds in parts.items() if holds]
 
     def require_start(self) -> None:
-        """Refuses a game that starts from another position each time, because games of a pair would.
+        """Refuses a game that starts from another position each time: a compiled one never does.
 
         Raises:
           InvalidGame: two initial states have different hashes.
         """
-        if len({self.hash(self.initial_state()) for _ in range(2)}) > 1:
-            raise InvalidGame(
-                f"{self.name}: two initial states have different hashes; a game starts the same each time, and nature "
-                "moves where it is random (`chance`)"
-            )
 
     def require_plain(self, what: str) -> None:
         """Refuses a game beyond two players and outcomes in [-1, 1] at the end.

@@ -446,6 +446,16 @@ class PythonGame(Game):
     def __repr__(self) -> str:
         return f"PythonGame({self.name!r}, {self.num_actions} actions)"
 
+    def require_start(self) -> None:
+        """See `Game`. Where a copy has another hash, hashes tell nothing: a state shows the address of an object."""
+        first, second = self.initial_state(), self.initial_state()
+        hashes = [self.hash(state) for state in (first, self._copied(first), second)]
+        if hashes[0] == hashes[1] != hashes[2]:
+            raise InvalidGame(
+                f"{self.name}: two initial states have different hashes; a game starts the same each time, and nature "
+                "moves where it is random (`chance`)"
+            )
+
     @may_be_interrupted
     def _copied(self, state: Any) -> Any:
         copy = state.copy()
