@@ -936,6 +936,9 @@ class TwiceInARow:
 
     players, bounds, discount = 2, (-1.0, 1.0), 1.0
 
+    def require_start(self):
+        pass
+
     def has(self, function):
         return False
 

@@ -241,3 +241,4 @@ def test_a_game_for_one_that_the_engine_plays_keeps_its_score():
     game = json.loads(played.stdout)
     rules = engram.game("same_game")
     assert game["outcome"] == rules.line_return([rules.parse_action(name) for name in game["moves"]])
+    assert "you watch" in played.stderr and f"uct reaches {game['outcome']:g}" in played.stderr

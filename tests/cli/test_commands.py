@@ -167,7 +167,6 @@ def test_a_program_that_resigns_has_lost(tmp_path):
     ("arguments", "word"),
     [
         (["play", "-g", "go:5", "-o", "gtp('/nowhere/at/all')"], "/nowhere/at/all"),
-        (["play", "-g", "same_game", "--second"], "one player"),
         (["move", "game.sgf", "-p", "...../....."], "two positions"),
         (["move", "-s", "uct(expand_after=3000000000)"], "0 to 2,147,483,647"),
         (["move", "-g", "conect_four"], "connect_four"),

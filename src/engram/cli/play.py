@@ -30,12 +30,9 @@ def play(
 ) -> None:
     """Play a game in the terminal; type `undo`, `hint` or `quit` instead of a move."""
     from engram.arena.roster import player as player_of
-    from engram.errors import InvalidParameter
     from engram.games.catalogue import game as game_of
 
     rules = game_of(game)
-    if second and rules.players == 1:
-        raise InvalidParameter(f"{rules.name} has one player, who moves first: leave --second out")
     rival = player_of(rules, opponent)
     limit = options.move_limit(simulations, seconds)
     table = _Game(rules, rival, limit, human=int(second), seed=seed, out=sys.stderr if as_json else sys.stdout)
@@ -71,7 +68,8 @@ class _Game:
         rules = self._rules
         self._restart()
         player = "the player" if rules.players == 1 else f"the {'second' if self._human else 'first'} player"
-        self._say(f"{rules.name}: you are {player}; type {HELP}")
+        watches = self._human >= rules.players
+        self._say(f"{rules.name}: {'you watch' if watches else f'you are {player}; type {HELP}'}")
         while True:
             state = rules.play_moves(self.moves)
             if rules.has("chance") and not rules.is_over(state) and rules.to_play(state) == NATURE:
@@ -91,7 +89,7 @@ class _Game:
                 return None
         outcome = self._outcome()
         if rules.players == 1:
-            self._say(f"you reach {outcome:g}")
+            self._say(f"{self._rival.text if watches else 'you'} reach{'es' if watches else ''} {outcome:g}")
             return outcome
         self._say("you win" if outcome > 0 else "you lose" if outcome < 0 else "a draw")
         return outcome
