@@ -295,9 +295,11 @@ def puct_rave(exploration: float = 1.0, strength: float = 10.0, bias: float = 0.
         own, best, highest = node.sign * node.here, EXPAND, -math.inf
         for index, child in enumerate(node.children):
             n, value = child.visit_count, own
-            if index < node.num_visited:
-                value = (n * q(node, child) + strength * own) / (n + strength)
             m = len(child.amaf_returns)
+            if index < node.num_visited and child.terminal:
+                m, value = 0, q(node, child)
+            elif index < node.num_visited:
+                value = (n * q(node, child) + strength * own) / (n + strength)
             if m and value > -math.inf:
                 mean = 0.0
                 for number, given in enumerate(child.amaf_returns, 1):

@@ -74,6 +74,8 @@ class Reader:
         """Share of won games for the player to move, and the best move."""
         self.search.clear()
         result = self.search.run(state, engram.Limit(simulations=simulations), seed=1)
+        if result.stopped == "interrupted":  # no position is judged by half a search
+            raise KeyboardInterrupt
         return (1.0 + result.value) / 2.0, result.action
 
     def read(self, record) -> Loss:

@@ -25,6 +25,8 @@ def by_search(preset: str, simulations: int, seed: int) -> Callable[[Problem], s
     def move(problem: Problem) -> str:
         search.clear()
         result = search.run(game.parse_state(problem.diagram), Limit(simulations=simulations), seed=seed)
+        if result.stopped == "interrupted":
+            raise KeyboardInterrupt
         return game.action_name(result.action)
 
     return move

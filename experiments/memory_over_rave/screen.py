@@ -35,6 +35,13 @@ SIMULATIONS, JUDGE, JUDGE_SIMULATIONS = 1000, "puct(network='go19')", 200
 
 
 @selection(amaf=AMAF, strength=Parameter(STRENGTH, low=0.0), equivalence=Parameter(EQUIVALENCE, low=0.0))
+def whole(result: engram.SearchResult) -> engram.SearchResult:
+    """The result of a search; Ctrl-C, which ends a search early, ends the screen: no row comes from half a search."""
+    if result.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return result
+
+
 def memory_last(tree, node, rng, parameters):
     """RAVE without a bonus, whose value, not the mean alone, takes λ of the memory; one leaf in flight, no solver."""
     nodes = nodes_of(tree)
@@ -103,12 +110,12 @@ def measured(game: engram.Game, moves: list[int], first: int, seed: int) -> dict
         rows[name] = []
         for number in range(SEARCHES):
             ply = first + STEP * number
-            result = search.run(states[ply], engram.Limit(simulations=SIMULATIONS), seed=seed + number)
+            result = whole(search.run(states[ply], engram.Limit(simulations=SIMULATIONS), seed=seed + number))
             place = ply, result.action
             if place not in values:
                 judge.clear()
                 after = game.play(states[ply], result.action)
-                values[place] = -judge.run(after, engram.Limit(simulations=JUDGE_SIMULATIONS), seed=0).value
+                values[place] = -whole(judge.run(after, engram.Limit(simulations=JUDGE_SIMULATIONS), seed=0)).value
             rows[name].append((values[place], result.action == moves[ply]))
             for action in moves[ply : ply + STEP]:
                 search.advance(action)

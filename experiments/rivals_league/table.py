@@ -45,6 +45,9 @@ def main() -> None:
     if folder := sys.argv[1:]:
         files = {game: Path(folder[0]) / f"{game}.json" for game in GAMES}
         there = {game: file for game, file in files.items() if file.exists() and file.stat().st_size}
+        if not there:
+            sys.exit(f"{folder[0]} holds no league that has ended, such as {GAMES[0]}.json")
+        print(f"from {folder[0]}: {', '.join(there)}; all others from {path.name}", file=sys.stderr)
         ratings |= {game: rows_of(json.loads(file.read_text())) for game, file in there.items()}
         path.write_text(json.dumps(ratings, indent=1) + "\n")
     games = [game for game in GAMES if game in ratings]

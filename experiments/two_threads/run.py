@@ -1,6 +1,7 @@
 """Two threads for t against one thread for 2t: python experiments/two_threads/run.py [games]
 
-The same command again goes on where it was stopped. Two free cores are needed: only one player thinks at a time.
+The same command again goes on where it was stopped. Two free cores are needed: only one player thinks at a time. The
+rows of 0.05 s take 85 minutes each for 1,200 games, and those of 0.5 s some 13 hours.
 """
 
 from __future__ import annotations

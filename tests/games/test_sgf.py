@@ -97,6 +97,7 @@ def test_what_other_programs_write_is_read(root, move):
     file = read_sgf(b"(;GM[1]" + root + b";" + move + b")")
     assert file.game.name == "go:9,komi=0" and file.moves == ((0, 20),)
     assert read_sgf(b"(;GM[1]SZ[];B[cc])").game.name == "go:19,komi=0"
+    assert read_sgf(b"(;SZ[9]mn[3];B[cc]a[1])").moves == ((0, 20),)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_what_other_programs_write_is_read(root, move):
         (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[9];B[aa]W[bb])", "two moves"),
         (b"(;SZ[9];B[aa][bb])", "two moves"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
         (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"), (b"(;SZ[9];B[ccc])", "a value is malformed"),
-        (b"(;gm[1]sz[9];b[dd])", "no capital letter"),
+        (b"(;gm[1]sz[9];b[dd])", "without a capital letter"),
     ],
 )  # fmt: skip
 def test_what_is_no_game_is_refused(raw, word):

@@ -13,6 +13,7 @@ from engram.arena.disputes import board_score, settle
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.arena.roster import player
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.catalogue import game as game_of
@@ -102,6 +103,18 @@ def test_the_program_hears_the_board_and_the_moves(fake, tmp_path):
     assert first[:3] == ["boardsize 5", "clear_board", "komi 7.5"]
     assert any(line.startswith("play B ") for line in first[3:6])
     assert any(line.startswith("genmove W") for line in first)
+
+
+def test_a_program_is_shown_a_ko(fake, tmp_path):
+    game = game_of("go:5")
+    state = game.play_moves("C4 D3 D5 E2 C3 A4 B5 E5 C1 B4 E3 A2 A3 B1 B3 pass D2 B2 A5 D4 C2 A4 E1 pass B4 C5")
+    assert state["ko"]
+    one = player(game, f"gtp({fake('passes')!r})")
+    one.new_game(1)
+    one.choose(state, Limit(simulations=1), 1)
+    one.close()
+    plays = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("play")]
+    assert plays[-2:] == ["play B D5", "play W C5"] and len(plays) == len(set(plays))
 
 
 def test_a_count_that_names_another_winner_is_settled_by_play(fake, tmp_path):

@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+import engram
 from engram.gtp.json_analysis import AnalysisEngine
 from engram.gtp.protocol import Lines
+from engram.gtp.territory import territory
 
 GAME = {"rules": "chinese-ogs", "komi": 7.5, "boardXSize": 5, "boardYSize": 5, "maxVisits": 200}
 WALL = [["B", f"{column}3"] for column in "ABCDE"]
@@ -64,6 +67,15 @@ def test_numbers_are_blacks_unless_the_query_says_otherwise():
             assert root["currentPlayer"] == player
             assert sign * (root["winrate"] - 0.5) > 0.1 and sign * root["scoreLead"] > 2
             assert sign * sum(row["ownership"]) > 10 and sign * (row["moveInfos"][0]["winrate"] - 0.5) > 0.1
+
+
+def test_regions_belong_to_the_stones_around_them_after_the_last_pass():
+    game = engram.game("go:7,komi=0.5")
+    state = game.play_moves(" ".join(f"D{row} E{row}" for row in range(1, 8)) + " A1 pass")
+    result = engram.Search(game, "uct").run(state, engram.Limit(simulations=300), seed=1)
+    passed = replace(result, moves=[move for move in result.moves if move.name == "pass"])
+    owners = territory(game, state, passed, seed=3).ownership.reshape(7, 7)
+    assert owners.round(9).tolist() == [[1.0] * 4 + [-1.0] * 3] * 7
 
 
 def test_urgent_queries_come_first_and_terminated_ones_not_at_all():

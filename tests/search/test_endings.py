@@ -162,6 +162,18 @@ def test_a_pass_that_wins_at_once_is_played_without_a_network(preset, diagram, s
     assert passes(game, state, preset(rollout="heavy", prior="game"), simulations)
 
 
+DRAWN = "XX.X\nXX.X\nX.XO\nXXX.\nO to play, the other has passed"
+
+
+@pytest.mark.parametrize("preset", [puct_rave, uct_prior])
+def test_a_pass_that_draws_at_once_is_found_where_all_else_loses(preset):
+    game = game_of("go:4,komi=13")
+    state = game.parse_state(DRAWN)
+    assert game.outcome(game.play(state, 16)) == 0.0
+    result = Search(game, preset(rollout="heavy", prior="game")).run(state, Limit(simulations=1000), seed=1)
+    assert result.name == "pass"
+
+
 def test_a_won_board_without_dead_stones_is_passed():
     game, state = position(CLEAN, 4.5)
     assert dead_stones(state) == [] and passes(game, state)

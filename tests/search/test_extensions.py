@@ -33,6 +33,7 @@ from engram.search.operators import (
     Column,
     Parameter,
     after_backup,
+    backup,
     column_of,
     on_entered,
     on_expanded,
@@ -341,7 +342,7 @@ def test_a_file_that_one_of_two_memories_refuses_changes_neither(tmp_path):
     assert [len(part.store) for part in other.extensions] == [0, 0]
     spoilt = trees(game, two(64))
     spoilt.tree.arrays()["memory.2"]["value"][:] = 1e9
-    with pytest.raises(InvalidParameter, match="left it unsound: advice"):  # no reader would take it
+    with pytest.raises(InvalidParameter, match="no search would load it: advice"):  # no reader would take it
         spoilt.save(tmp_path / "tree")
 
 
@@ -372,6 +373,23 @@ def advise_nothing(tree, path, depth, state, embedding, parameters):
 def test_a_hook_that_spoils_a_node_is_named_and_not_the_game(extension, name):
     search = engram.Search("tic_tac_toe", replace(uct(), extensions=(extension,)))
     with pytest.raises(OperatorError, match=rf"{name} wrote a value or advice that is not in \[-1, 1\]"):
+        search.run(search.game.initial_state(), Limit(simulations=3000))
+
+
+@backup()
+def too_large(tree, path, depth, value, parameters):
+    nodes = nodes_of(tree)
+    for at in range(depth + 1):
+        node = nodes[path[at]]
+        node.visit_count += 1
+        node.value += (1.6 * value - node.value) / node.visit_count
+    return 0
+
+
+def test_a_backup_rule_that_spoils_nodes_is_named_beside_the_hooks():
+    preset = replace(uct(), backup=too_large(), extensions=(Extension(after_backup=note_backup()),))
+    search = engram.Search("tic_tac_toe", preset)
+    with pytest.raises(OperatorError, match=r"note_backup or the backup rule .* too_large wrote a value"):
         search.run(search.game.initial_state(), Limit(simulations=3000))
 
 

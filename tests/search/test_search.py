@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -464,6 +468,77 @@ def test_control_c_ends_a_choice_without_one(monkeypatch):
     assert visits > 0 and signal.getsignal(signal.SIGINT) is before
     search.choose(CONNECT_FOUR.initial_state(), Limit(simulations=10))  # the tree goes on
     assert search.tree.nodes[0]["visit_count"] == visits + 10
+
+
+def test_a_tree_stops_where_a_counter_of_visits_is_full():
+    search = Search(CONNECT_FOUR, "uct")
+    state = CONNECT_FOUR.initial_state()
+    search.run(state, Limit(simulations=100))
+    search.tree.nodes[0]["visit_count"] = 2**32 - 1000  # half an hour of Connect-4
+    result = search.run(state, Limit(simulations=5000))
+    assert result.simulations == 999 and search.tree.nodes[0]["visit_count"] == 2**32 - 1
+    with pytest.raises(InvalidLimit, match="4,294,967,295 visits"):
+        search.run(state, Limit(simulations=1))
+
+
+LATE = """
+import threading, time
+import engram
+from engram.drivers.lockstep import Lockstep
+
+game = engram.game("tic_tac_toe")
+searches = [engram.Search(game, engram.presets.uct(threads=2, parallel=parallel)) for parallel in ("tree", "root")]
+
+def late():
+    while threading.main_thread().is_alive():
+        time.sleep(0.05)
+    for search in searches:
+        for limit in (engram.Limit(simulations=500), engram.Limit(seconds=0.05)):
+            print(search.run(game.initial_state(), limit).stopped)
+
+threading.Thread(target=late).start()
+"""
+
+
+def test_threads_search_on_after_the_main_thread_has_ended():
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=False, timeout=600)
+    assert done.stdout.split() == ["simulations", "seconds"] * 2, done.stderr
+
+
+def test_a_game_that_reaches_its_search_is_freed():
+    class Agent:
+        def __init__(self):
+            self.game = PythonGame("heap", Heap, num_actions=2, max_moves=8, rollout=self.play_out)
+            self.search = Search(self.game, "uct")
+
+        def play_out(self, state, seed):
+            return 1.0 if seed % 2 else -1.0
+
+    class Heap:
+        def __init__(self, left=8):
+            self.left = left
+
+        def legal_actions(self):
+            return list(range(min(2, self.left)))
+
+        def play(self, action):
+            self.left -= action + 1
+
+        def to_play(self):
+            return self.left % 2
+
+        def outcome(self):
+            return 1.0
+
+        def copy(self):
+            return Heap(self.left)
+
+    agent = Agent()
+    agent.search.run(agent.game.initial_state(), Limit(simulations=50))
+    left = weakref.ref(agent)
+    del agent
+    gc.collect()
+    assert left() is None
 
 
 def test_a_search_outside_the_main_thread():

@@ -31,7 +31,7 @@ SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("puct", "connect_four"): (2864, 18, 20, 6, 861, 18, 42, 34),
     ("puct", "tic_tac_toe"): (1570, 667, 10, 88, 21, 10, 5, 156, 28, 14),
     ("puct_rave", "connect_four"): (2157, 31, 36, 106, 564, 163, 80, 19),
-    ("puct_rave", "tic_tac_toe"): (1640, 28, 73, 33, 24, 666, 32, 38, 53, 52),
+    ("puct_rave", "tic_tac_toe"): (1669, 24, 40, 26, 25, 717, 23, 41, 36, 67),
     ("rave", "connect_four"): (2276, 1, 68, 1, 831, 93, 5, 0),
     ("rave", "tic_tac_toe"): (1184, 40, 1, 207, 0, 697, 1, 39, 6, 8),
     ("rents", "connect_four"): (2003, 3, 38, 5, 918, 7, 2, 26),

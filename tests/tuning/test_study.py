@@ -198,8 +198,8 @@ def some(width=1.0):
         raise ValueError("no such width")
     return engram.presets.uct(exploration=width)
 
-def none(width=1.0):
-    if width not in (1.0, 2.0, 4.0, 2.5, 1 + 0.382 * 3):
+def comb(width=1.0):
+    if round(width * 10) % 2 and width < 4.0:
         raise ValueError("no such width")
     return engram.presets.uct(exploration=width)
 """
@@ -215,6 +215,16 @@ def test_a_point_without_a_player_is_left_out_and_the_study_goes_on(tmp_path):
     assert len(study.faults()) == len(failed) and "no such width" in study.faults()[0]
     assert sum(seen.games for seen in study.observations()) == 180
     assert not 1.3 < where.values(study.recommended().point)["width"] < 1.6
+
+
+def test_the_recommended_point_has_a_player(tmp_path):
+    (tmp_path / "players.py").write_text(PLAYERS)
+    where = space(f"{tmp_path / 'players.py'}:comb", tune=["width=1:4.2"])
+    study = Study(replace(objective(tmp_path / "s", 5), space=where), max_games=60, confirm_games=20, trial_games=20)
+    study.search()
+    study.objective.make(where.values(study.recommended().point))
+    assert any(seen.games == 0 for seen in study.observations())
+    assert study.confirm().games == 20
 
 
 def test_others_trials_are_left_alone(tmp_path):
@@ -311,7 +321,7 @@ def test_the_options_of_a_study_reach_its_games(tmp_path):
     one = Study(objective(tmp_path / "s.sqlite"), max_games=300, confirm_games=40, trial_games=60, acquisition="ucb")
     asked = []
     play = lambda values, name, games, **_: asked.append(games) or Played(games)  # noqa: E731
-    one.objective = SimpleNamespace(play=play, make=lambda values: None)
+    one.objective = SimpleNamespace(play=play, fault_at=lambda values: "")
     one.search()
     assert asked[0] == 6 and max(asked) == 60 and one._sampler._acquisition == "ucb"
     assert sum(seen.games for seen in one.observations()) == 260

@@ -61,11 +61,14 @@ class Database:
         self.where = shown(database)
         url = url_of(str(database))
         self._is_sqlite, options = url.get_backend_name() == "sqlite", dict[str, Any]()
-        file = Path(url.database).resolve() if self._is_sqlite and url.database not in (None, "", MEMORY) else None
-        if file is not None and file.exists() and not file.is_file():
-            raise DatabaseError(f"{self.where} is a folder, a pipe or a device, not a results database")
-        if file is not None and must_exist and not file.exists():
-            raise DatabaseError(f"there is no results database {self.where}")
+        file = None
+        with self._errors("opened"):  # such as a name that is too long
+            if self._is_sqlite and url.database not in (None, "", MEMORY):
+                file = Path(url.database or "").resolve()
+                if file.exists() and not file.is_file():
+                    raise DatabaseError(f"{self.where} is a folder, a pipe or a device, not a results database")
+                if must_exist and not file.exists():
+                    raise DatabaseError(f"there is no results database {self.where}")
         if file is not None and file.is_file() and not os.access(file.parent, os.W_OK):
             # SQLite cannot make its index there, and needs none if no other user has the file open or left a log of it.
             log, index = (file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))

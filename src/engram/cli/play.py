@@ -83,8 +83,8 @@ class _Game:
                     self._rival_moves(state)
                 except Forfeit as error:
                     self.forfeit = str(error)
-                    self._say(f"{self._rival.text}: {error}; you win")
-                    return (rules.bounds or UNIT_BOUNDS)[1]
+                    self._say(f"{self._rival.text}: {error}{'' if watches else '; you win'}")
+                    return None if watches else (rules.bounds or UNIT_BOUNDS)[1]
             elif not self._person_moves(state):
                 return None
         outcome = self._outcome()

@@ -127,12 +127,13 @@ def _sgf(game: Game, result: MatchResult, record: GameRecord) -> bytes:
     black_won = record.outcome if record.first == "A" else -record.outcome
     winner = "B+" if black_won > 0 else "W+" if black_won < 0 else "0"
     scored = record.reason == "end" and winner != "0"
-    forfeited = record.reason[:2] in ("A:", "B:") or record.reason.startswith("agreed")
+    resigned = record.reason.startswith("agreed") or record.reason[1:] == ": resigns"
+    letter = "R" if resigned else "F" if record.reason[1:2] == ":" else ""
     return write_sgf(
         game,
         start,
         [(number % 2, action) for number, action in enumerate(record.moves)],
-        result=result_text(game.play_moves(record.moves)) if scored else f"{winner}R" if forfeited else winner,
+        result=result_text(game.play_moves(record.moves)) if scored else f"{winner}{letter}",
         players=sides if record.first == "A" else sides[::-1],
         comments={0: f"{record.text(game).splitlines()[0]}; its first {record.opening} moves were drawn at random"},
     )

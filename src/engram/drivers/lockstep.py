@@ -215,6 +215,9 @@ class Lockstep(Turns):
     def _search_side_by_side(self, parts: Sequence[Sequence[_Task]], limit: Limit, noise: RootNoise | None) -> _Results:
         """The results of all groups; a failure of one, or Ctrl-C, ends the others after their current step."""
         ended = threading.Event()
+        if not threading.main_thread().is_alive():  # then pools take no more work
+            answers = [self._search(*task, limit, noise, ended) for task in enumerate(parts)]
+            return dict(chain.from_iterable(answer.items() for answer in answers))
         pool = ThreadPoolExecutor(len(parts), "engram group")
         searches: list[Future[_Results]] = []
         try:

@@ -18,7 +18,7 @@ from engram.drivers.turns import Turns, as_run, in_turn, reads_in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.interrupts import Signals, between_steps, call_user
+from engram.interrupts import Signals, between_steps, call_user, interrupts_later
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
@@ -27,7 +27,7 @@ from engram.search.evaluation import Evaluator, Outside
 from engram.search.extension import Extension
 from engram.search.preset import Preset
 from engram.search.tree import Tree
-from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_root
+from engram.search.workspace import DEFAULT_BYTES, MOST_VISITS, UNBOUNDED, Workspace, check_root
 from engram.trees import saving
 from engram.trees.saved import SavedTree
 
@@ -276,15 +276,17 @@ class Search(Turns):
         if seed is not None:
             check_whole("seed", seed)
         work, self._asks, self._present = self._workspace, False, None
-        self._grow_from(state)
-        # A rule that is a function of the budget takes that of its own tree.
-        work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
-        budget = limit.simulations or UNBOUNDED
-        # Several trees decide by their sum, so none of them can tell by itself that no other move can win.
-        early = limit.stop_early and len(work.trees) == 1
-        for number, share in enumerate(self._shares(budget)):
-            tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
-            work.start([number], share, None if tree_seed is None else [tree_seed], early)
+        self.warm_up()
+        with interrupts_later(patience_s=1.0):
+            self._grow_from(state)
+            # A rule that is a function of the budget takes that of its own tree.
+            work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
+            budget = min(limit.simulations or UNBOUNDED, self._room())
+            # Several trees decide by their sum, so none of them can tell by itself that no other move can win.
+            early = limit.stop_early and len(work.trees) == 1
+            for number, share in enumerate(self._shares(budget)):
+                tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
+                work.start([number], share, None if tree_seed is None else [tree_seed], early)
         start = time.perf_counter()
         assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
@@ -302,6 +304,17 @@ class Search(Turns):
         if signals.interrupted:
             stopped = "interrupted"
         return root, time.perf_counter() - start, stopped
+
+    def _room(self) -> int:
+        """Simulations until a root has as many visits as its counter holds.
+
+        Raises:
+          InvalidLimit: there are none.
+        """
+        most = max(int(tree.nodes[0]["visit_count"]) for tree in self._workspace.trees)
+        if most >= MOST_VISITS:
+            raise InvalidLimit(f"the root has {most:,} visits, as many as a node counts; clear() empties the tree")
+        return MOST_VISITS - most
 
     def _grow_from(self, state: State) -> None:
         """Keeps the tree if a state is its root, else empties it."""

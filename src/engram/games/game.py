@@ -51,7 +51,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, TypedDict, Unpack, cast
 
@@ -123,7 +123,6 @@ NATURE = 2
 UNIT_BOUNDS = (-1.0, 1.0)
 ACTIONS_LIMIT = 65535
 MOVES_LIMIT = 10**8
-PLANES_LIMIT = 4096
 SLACK = 64
 """Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
 
@@ -134,11 +133,17 @@ def action_number(word: str, num_actions: int) -> int | None:
     return number if number < num_actions else None
 
 
-def words_of(text: str, names: Sequence[str] | None) -> list[str]:
-    """The moves in a text, separated by spaces or commas; by commas alone where names of actions hold spaces."""
-    if any(len(name.split()) > 1 for name in names or ()):
-        return [name.strip() for name in text.split(",") if name.strip()]
-    return text.replace(",", " ").split()
+def parsed_line(text: str, parse: Callable[[str], int], names: Iterable[str]) -> list[int]:
+    """The actions of a line, by a function of one word: words stand between spaces or commas.
+
+    If that fails, and names of actions hold spaces, words stand between commas alone.
+    """
+    try:
+        return [parse(word) for word in text.replace(",", " ").split()]
+    except IllegalAction:
+        if not any(len(name.split()) > 1 for name in names):
+            raise
+    return [parse(part) for part in text.split(",") if part.strip()]
 
 
 @compiled(inline=True)
@@ -472,7 +477,7 @@ class Game:
             if not isinstance(planes_shape, tuple | list) or len(planes_shape) != 3:
                 raise InvalidGame(f"{name}: planes_shape must be (channels, height, width), not {planes_shape!r}")
             for size in planes_shape:
-                check_whole(f"{name}: each number of planes_shape", size, 1, PLANES_LIMIT, InvalidGame)
+                check_whole(f"{name}: each number of planes_shape", size, 1, None, InvalidGame)
         if isinstance(discount, bool) or not isinstance(discount, (int, float)) or not 0.0 < discount <= 1.0:
             raise InvalidGame(f"{name}: discount must be above 0 and at most 1, not {discount!r}")
         self.name, self.num_actions, self.max_moves = name, num_actions, max_moves
@@ -750,12 +755,11 @@ class Game:
     def parse_moves(self, text: str, state: State | None = None) -> list[int]:
         """The actions of a line from `state`, separated by spaces or commas; one-letter names need no separator.
 
-        Where names hold spaces, commas alone separate.
+        Where names hold spaces, commas alone may separate.
         """
-        words = words_of(text, self._action_names)
         if self._action_names is not None and all(len(name) == 1 for name in self._action_names):
-            words = list("".join(words))
-        return [self.parse_action(word) for word in words]
+            text = " ".join("".join(text.replace(",", " ").split()))
+        return parsed_line(text, self.parse_action, self._action_names or ())
 
     def play_moves(self, moves: str | Sequence[int], state: State | None = None) -> State:
         """The state after several moves, each checked.

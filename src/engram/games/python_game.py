@@ -11,10 +11,12 @@ import ctypes
 import math
 import operator
 import random
+import re
 import sys
 import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
@@ -22,7 +24,7 @@ from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
 from engram.games.bounds import is_within
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions, words_of
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions, parsed_line
 from engram.interrupts import may_be_interrupted
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
@@ -74,6 +76,9 @@ def diagram_of(state: Any) -> str:
         parts = attributes if isinstance(attributes, tuple) else (attributes,)
         text = ", ".join(f"{name}={value!r}" for part in parts if part for name, value in part.items())
         return text or str(state)
+
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
 
 class PythonGame(Game):
@@ -324,9 +329,9 @@ class PythonGame(Game):
         """The state in a buffer itself, where the buffer's next state is another object."""
         return self._states[buffer.ctypes.data]
 
-    def forget(self, address: int) -> None:
-        """Drops the state of a buffer that is about to be freed."""
-        self._states.pop(address, None)
+    def forgetting(self, address: int) -> Callable[[], object]:
+        """A function that drops the state of a buffer which is about to be freed; it does not keep this game alive."""
+        return partial(self._states.pop, address, None)
 
     def same(self, state: Any, other: Any) -> bool:
         return self.hash(state) == self.hash(other)
@@ -433,8 +438,9 @@ class PythonGame(Game):
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
     def parse_moves(self, text: str, state: Any = None) -> list[int]:
-        names = [self.action_name(action) for action in range(self.num_actions)] if self._name_action else None
-        return [self.parse_action(word) for word in words_of(text, names)]
+        can_have_spaces = self._name_action is not None and self._parse is None
+        names = (self.action_name(action) for action in range(self.num_actions) if can_have_spaces)
+        return parsed_line(text, self.parse_action, names)
 
     @may_be_interrupted
     def render(self, state: Any) -> str:
@@ -447,13 +453,17 @@ class PythonGame(Game):
         return f"PythonGame({self.name!r}, {self.num_actions} actions)"
 
     def require_start(self) -> None:
-        """See `Game`. Where a copy has another hash, hashes tell nothing: a state shows the address of an object."""
+        """See `Game`. A hash that a copy has not tells nothing, nor does the address of an object in a text."""
+
+        def mark(state: Any) -> Any:
+            return self.hash(state) if hasattr(state, "hash") else _ADDRESS.sub("", self.render(state))
+
         first, second = self.initial_state(), self.initial_state()
-        hashes = [self.hash(state) for state in (first, self._copied(first), second)]
-        if hashes[0] == hashes[1] != hashes[2]:
+        marks = [mark(state) for state in (first, self._copied(first), second)]
+        if marks[0] == marks[1] != marks[2]:
             raise InvalidGame(
-                f"{self.name}: two initial states have different hashes; a game starts the same each time, and nature "
-                "moves where it is random (`chance`)"
+                f"{self.name}: two initial states differ; a game starts the same each time, and nature moves where it "
+                "is random (`chance`)"
             )
 
     @may_be_interrupted

@@ -148,7 +148,7 @@ class GtpPlayer(Player):
             self._start().ask(f"play {COLOURS[self._colour]} {self._game.action_name(action)}")
 
     def _show_board(self, state: State, limit: Limit) -> None:
-        """Sets up the board: in any order of the stones, no chain loses its last liberty."""
+        """Sets up the board: in any order of the stones, no chain loses its last liberty. A ko is taken again."""
         program = self._start()
         mover = self._game.to_play(state)
         program.ask(f"boardsize {self._size}")
@@ -156,11 +156,29 @@ class GtpPlayer(Player):
         program.ask(f"komi {self._komi:g}")
         if limit.seconds is not None:
             program.ask(f"time_settings 0 {max(1, round(limit.seconds))} 1")
-        marks = stones(state).ravel()
-        for colour in (mover, 1 - mover):
-            for cell in np.flatnonzero(marks == 1 + colour):
-                program.ask(f"play {COLOURS[colour]} {self._game.action_name(int(cell))}")
+        marks = stones(state)
+        plays = [(colour, int(cell)) for colour in (mover, 1 - mover) for cell in np.flatnonzero(marks == 1 + colour)]
+        if taken := _last_capture(state):
+            plays = [play for play in plays if play != (1 - mover, taken[1])]
+            plays += [(mover, taken[0]), (1 - mover, taken[1])]
+        for colour, cell in plays:
+            program.ask(f"play {COLOURS[colour]} {self._game.action_name(cell)}")
         self._board_shown, self._pending, self._colour = True, [], 1 - mover
+
+
+def _last_capture(state: State) -> tuple[int, int] | None:
+    """The action of the stone that was just taken in a ko, and that of the stone that took it; None without a ko."""
+    if not state["ko"]:
+        return None
+    marks = np.pad(stones(state), 1, constant_values=3)
+    size, taker = len(marks) - 2, 2 - int(state["colour"])
+    row, column = np.subtract(divmod(int(state["ko"]), size + 1), 1)
+    for y, x in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
+        if marks[y + 1, x + 1] == taker:
+            around = [marks[y, x + 1], marks[y + 2, x + 1], marks[y + 1, x], marks[y + 1, x + 2]]
+            if taker not in around and around.count(0) == 1:
+                return int(row * size + column), int(y * size + x)
+    return None
 
 
 @PLAYERS.named("gtp")

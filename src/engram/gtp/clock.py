@@ -86,7 +86,7 @@ class Clock:
             if self.stones_left == 0:
                 self.left_s, self.stones_left = self.overtime_s, self.stones
         elif self.left_s <= 0 and self.stones:
-            # The move counts in the period that it enters: a period of one stone is over, and the next one begins.
+            # A period of one stone is over with the move that entered it; of more stones none is counted, to be safe.
             left = self.overtime_s if self.stones == 1 else self.overtime_s + self.left_s
             self.left_s, self.stones_left = max(0.0, left), self.stones
         self.left_s = max(self.left_s, 0.0)

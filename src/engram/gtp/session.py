@@ -14,7 +14,7 @@ from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.game import Game
 from engram.games.go.endings import dead_stones
-from engram.games.go.rules import stones
+from engram.games.go.rules import beside, stones
 from engram.games.go.sgf import is_go
 from engram.gtp.analysis import stream
 from engram.gtp.clock import Clock
@@ -159,17 +159,17 @@ class Session:
     def _taking(self, player: int, result: SearchResult) -> int:
         """The most visited move on a liberty of dead enemy stones, or the search's action without such a move.
 
-        Such a move may lose a living group, so its interval must not lie more than `CLEANUP_COST` below the root's
-        value. If all but one move have few visits, that one may be urgent: then its low end must not.
+        Such a move may lose a living group, so its interval must reach to within `CLEANUP_COST` of the root's value. If
+        one move has most visits, it may be urgent, and the whole interval of the other must lie there.
         """
         board = stones(self.position.state)
         dead = np.zeros(np.add(board.shape, 2), bool)
         places = np.unravel_index(np.array(dead_stones(self.position.on_move(player)), np.intp), board.shape)
         inside, enemy = dead[1:-1, 1:-1], board == 2 - player
         inside[places] = enemy[places]
-        while (chains := inside | (_beside(dead) & enemy)).sum() > inside.sum():  # liberties are those of whole chains
+        while (chains := inside | (beside(dead) & enemy)).sum() > inside.sum():  # liberties are those of whole chains
             inside[:] = chains
-        near = _beside(dead).ravel()
+        near = beside(dead).ravel()
         first, second = (*result.moves, *result.moves)[:2]
         is_urgent = first.action < near.size and 4 * second.visits < first.visits
         moves = (move for move in result.moves if move.action < near.size and near[move.action])
@@ -209,8 +209,3 @@ class Session:
         return Limit(
             simulations=self._simulations if bounded else 10_000, seconds=seconds if math.isfinite(seconds) else None
         )
-
-
-def _beside(points: np.ndarray) -> np.ndarray:
-    """The points of a board that lie beside marked ones; `points` has a margin, the answer none."""
-    return np.asarray(points[:-2, 1:-1] | points[2:, 1:-1] | points[1:-1, :-2] | points[1:-1, 2:])

@@ -8,7 +8,7 @@ import numpy as np
 
 from engram.drivers.result import SearchResult
 from engram.games.game import Game, State
-from engram.games.go.rules import area, stones
+from engram.games.go.rules import area, beside, stones
 from engram.gtp.analysis import visited
 from engram.rng import new_rng
 
@@ -53,8 +53,12 @@ def territory(game: Game, state: State, result: SearchResult, seed: int) -> Terr
 
 
 def _owners(final: State) -> np.ndarray:
-    """(size²,) 1, 0 or -1: stones, and empty points whose neighbours are of one colour."""
-    marks = np.array([0.0, 1.0, -1.0])[stones(final)]
-    edged = np.pad(marks, 1)
-    around = np.stack([edged[:-2, 1:-1], edged[2:, 1:-1], edged[1:-1, :-2], edged[1:-1, 2:]])
-    return np.where(marks == 0, np.sign(around.max(0) + around.min(0)), marks).ravel()
+    """(size²,) 1, 0 or -1: stones, and empty regions that stones of one colour enclose."""
+    marks = stones(final)
+    reached = []
+    for colour in (1, 2):
+        points = marks == colour
+        while (grown := points | (beside(np.pad(points, 1)) & (marks == 0))).sum() > points.sum():
+            points = grown
+        reached.append(points.astype(float))
+    return (reached[0] - reached[1]).ravel()

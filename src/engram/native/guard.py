@@ -23,6 +23,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CellType
@@ -149,8 +150,11 @@ def _run(work: Callable[[], object], what: str) -> bool:
             verdict = _verdict(shared, reader)
         finally:
             if child:
-                os.kill(child, signal.SIGKILL)  # it has ended, or ignores any other signal
-                status = os.waitpid(child, 0)[1]
+                with suppress(
+                    ProcessLookupError, ChildProcessError
+                ):  # where SIGCHLD is ignored, none is left to wait for
+                    os.kill(child, signal.SIGKILL)  # it has ended, or ignores any other signal
+                    status = os.waitpid(child, 0)[1]
             os.close(reader)
             os.close(lifeline)
         if verdict == "passed":

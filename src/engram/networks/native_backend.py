@@ -134,12 +134,12 @@ class NativeBackend:
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
+        planes = np.ascontiguousarray(planes, np.float32)
         shape, count = self.architecture.configuration, len(planes)
         if planes.shape[1:] != (shape.planes, shape.height, shape.width):  # compiled code trusts the sizes
             raise InvalidParameter(
                 f"this network takes planes (B, {shape.planes}, {shape.height}, {shape.width}), not {planes.shape}"
             )
-        planes = np.ascontiguousarray(planes, np.float32)
         policy = np.empty((count, shape.num_actions), np.float32)
         value = np.empty(count if self.has_value else 0, np.float32)
         embedding = np.empty((count, self.embedding_size), np.float32)

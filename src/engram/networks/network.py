@@ -64,7 +64,7 @@ def load_network(path: str | Path) -> Network:
         architecture = rebuild(Configuration(**about["configuration"]))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidFile(f"{path} holds no network that this engram can build: {error}") from error
-    weights = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in arrays.items()}
+    weights = {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in arrays.items()}
     expected, shapes = architecture.shapes, {name: array.shape for name, array in weights.items()}
     if shapes != expected:
         name = min(name for name in expected | shapes if expected.get(name) != shapes.get(name))

@@ -153,9 +153,10 @@ class Functions:
             assert self.evaluator is not None
             return ANSWER_FAULTS[statuses.ANSWER - status] or self.evaluator.fault
         if status in (statuses.SELECTION, statuses.OUTCOME, statuses.BACKUP) and any(map(_is_unsound, trees)):
-            own = self._users_writers(is_backup_free=status != statuses.BACKUP)
-            if own:
-                return f"{' or '.join(own)} wrote a value or advice that is not in [-1, 1] on a node"
+            hooks, rules = self._users_writers()
+            if hooks or (rules and status != statuses.BACKUP):
+                writers = " or ".join([*hooks, *rules])
+                return f"{writers} wrote a value or advice that is not in [-1, 1] on a node"
         if status == statuses.SELECTION:
             return f"{_named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
@@ -165,15 +166,18 @@ class Functions:
             return f"{backup} reported a failure, or took the root's value out of [-1, 1]"
         return self._fault_of_game(status)
 
-    def _users_writers(self, *, is_backup_free: bool) -> list[str]:
-        """The user's hooks, and backup rule unless the failure names it anyway: they may write anything on a node."""
-        writers = [(kind, hook) for kind in HOOKS for hook in hooks_of(self.assembly.extensions, kind)]
-        writers += [("backup rule", self.assembly.backup)] if is_backup_free else []
-        return [
-            _named(kind, operator)
-            for kind, operator in writers
-            if users_functions(part.definition.function for part in operator.parts)
-        ]
+    def _users_writers(self) -> tuple[list[str], list[str]]:
+        """The user's hooks, and backup rule: they may write anything on a node."""
+        hooks = [(kind, hook) for kind in HOOKS for hook in hooks_of(self.assembly.extensions, kind)]
+        named = (
+            [
+                _named(kind, operator)
+                for kind, operator in operators
+                if users_functions(part.definition.function for part in operator.parts)
+            ]
+            for operators in (hooks, [("backup rule", self.assembly.backup)])
+        )
+        return next(named), next(named)
 
     def _fault_of_game(self, status: int) -> str:
         game = self.game

@@ -19,6 +19,7 @@ from engram.native.jit import compiled
 
 REACH = 4
 MAX_ENTRIES = 1 << 24
+_PART = 1 << 16
 
 
 class Schedule(Protocol):
@@ -119,7 +120,10 @@ class ExpIntegral:
         return self.base + value + np.maximum(u - 1.0, 0.0) * np.exp(h[-1])
 
     def table(self, budget: int | None) -> np.ndarray:
-        return self.at(visits(self.budget, budget)[1])
+        values = visits(self.budget, budget)[1]
+        for first in range(0, len(values), _PART):  # the steps of `at` would need ten times the room
+            values[first : first + _PART] = self.at(values[first : first + _PART])
+        return values
 
 
 def _exp_integral(start: np.ndarray, slope: np.ndarray, width: np.ndarray) -> np.ndarray:

@@ -37,6 +37,8 @@ from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype,
 DEFAULT_BYTES = 1 << 30
 LINE_BYTES = 256
 UNBOUNDED = 2**62
+MOST_VISITS = 2**32 - 1
+"""Of a node: its counter has 32 bits."""
 ALL_BITS = 2**64 - 1
 PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
@@ -143,7 +145,7 @@ class Workspace(Addressed):
         if isinstance(game, PythonGame):
             rows = [*self.root_states, *self._states, *self.batches.batch]
             for row in rows:
-                weakref.finalize(self, game.forget, row.ctypes.data)
+                weakref.finalize(self, game.forgetting(row.ctypes.data))
 
     # ----------------------------------------------------------------------------- one tree
 
@@ -425,7 +427,10 @@ class Workspace(Addressed):
 
     def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
         # Every thread has left the kernel when this ends: the arrays may move then.
-        if self._pool is None or self._pool_process != os.getpid():  # a fork has none of the threads
+        is_ending = not threading.main_thread().is_alive()  # then pools take no more work
+        if not is_ending and (
+            self._pool is None or self._pool_process != os.getpid()
+        ):  # a fork has none of the threads
             self._pool, self._pool_process = ThreadPoolExecutor(self.threads - 1, "engram"), os.getpid()
         if self._shared:
             left = self.left()
@@ -449,10 +454,13 @@ class Workspace(Addressed):
                     simulate(number)
 
         try:
-            futures = [self._pool.submit(enter, number) for number in range(1, self.threads)]
+            others = range(1, self.threads)
+            futures = [] if is_ending or self._pool is None else [self._pool.submit(enter, number) for number in others]
             simulate(0)
             for future in futures:
                 future.result()
+            for number in others if is_ending else ():
+                enter(number)
         except BaseException:  # also of a signal's handler, wherever it comes
             self._pool = None  # its locks may be in any state
             _leave(gates, ended)

@@ -61,7 +61,7 @@ def save(path: str | Path, work: Workspace, *, asks: bool = False) -> None:
     arrays |= places | {"rng": work.rngs["word"][0]}
     fault = file_fault(json.loads(json.dumps(about)), arrays) or column_fault(tree, arrays)
     if fault:
-        raise InvalidParameter(f"this tree cannot be saved, because a rule or hook left it unsound: {fault}")
+        raise InvalidParameter(f"this tree cannot be saved, for no search would load it: {fault}")
     storage.save(path, KIND, about, arrays)
 
 

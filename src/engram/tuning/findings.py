@@ -76,7 +76,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Bes
         function=_learned_function(space, surrogate, points, best, seed) if space.num_knots else None,
         progress=_progress(space, seen, seed), importance=importance(space, surrogate.mean, seed),
         slices={name: _slice(space, surrogate, best, name) for name in space.names if not is_knot(name)},
-        top=[(seen[place], float(means[place]), float(spread[place])) for place in order[:10]],
+        top=[(seen[place], float(means[place]), float(spread[place])) for place in order if seen[place].games][:10],
         trials=seen,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from engram.tuning.space import Space
 
 CONFIRMATION = "confirmation"
 
-_WITHIN = (3.0 - 5.0**0.5) / 2.0  # a place of a range that is no whole number between whole ends
+_WITHIN = ((3.0 - 5.0**0.5) / 2.0, 2.0**-0.5)  # places of a range that are no whole numbers between whole ends
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class MatchObjective:
             for value in (tunable.low, tunable.high):
                 self.make({**middle, tunable.name: value})
             if not tunable.integer:
-                within = tunable.low + _WITHIN * (tunable.high - tunable.low)
-                try:
-                    self.make({**middle, tunable.name: within})
-                except InvalidSpecification as error:
-                    self.make({**middle, tunable.name: round(within)})  # else that is not the reason
-                    raise InvalidSpecification(f"{error}; a range of whole numbers is written LOW:HIGH:int") from None
+                within = [tunable.low + share * (tunable.high - tunable.low) for share in _WITHIN]
+                faults = [self.fault_at({**middle, tunable.name: value}) for value in within]
+                whole = round(within[0])
+                if all(faults) and tunable.low <= whole <= tunable.high:
+                    if not self.fault_at({**middle, tunable.name: whole}):
+                        raise InvalidSpecification(f"{faults[0]}; a range of whole numbers is written LOW:HIGH:int")
 
     def play(
         self, values: Mapping[str, float], name: int | str, games: int, *, workers: int = 1,
@@ -91,6 +91,14 @@ class MatchObjective:
         """
         setup = self._setup(values, games, derive_seed(self.seed, "tune", name))
         return play_match(setup, workers=workers, database=self.database, progress=progress)
+
+    def fault_at(self, values: Mapping[str, float]) -> str:
+        """Why the player of a point cannot be made; empty if it can."""
+        try:
+            self.make(values)
+        except (InvalidSpecification, InvalidParameter) as error:
+            return str(error)
+        return ""
 
     def make(self, values: Mapping[str, float]) -> MatchConfiguration:
         """The match of a point, without games. Raises EngramError if its player cannot be made."""

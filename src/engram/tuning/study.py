@@ -12,6 +12,7 @@ import logging
 import os
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -27,7 +28,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from engram.arena.claims import has_ended, machine
 from engram.arena.database import Database, shown, url_of
 from engram.arena.report import MatchResult
-from engram.errors import DatabaseError, EngramError, InvalidParameter, InvalidSpecification
+from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.fleet import Link, release_workers
 from engram.tuning import sampler
 from engram.tuning.findings import recommended
@@ -186,9 +187,13 @@ class Study:
     def best(self) -> Best:
         """The point of the highest posterior mean. Raises InvalidParameter: the study has played no games."""
         seen = self.observations()
-        if not seen:
+        if not any(entry.games for entry in seen):
             raise InvalidParameter("this study has played no games yet")
-        return recommended(self.space, sampler.surrogate_of(seen, self.space.knots, self.objective.seed))
+        surrogate = sampler.surrogate_of(seen, self.space.knots, self.objective.seed)
+        best = recommended(self.space, surrogate)
+        if not self.objective.fault_at(self.space.values(best.point)):
+            return best
+        return sampler.best_among(surrogate, [entry.point for entry in seen if entry.games])
 
     def standing(self, best: Best | None = None) -> StudyProgress:
         """The study so far; with `best` in place of the posterior's present best."""
@@ -215,10 +220,12 @@ class Study:
             trial.set_user_attr(TARGET, target)
             result = self._slice_of(trial, target, workers)
             score, variance = score_and_variance(result)
+            if played < target:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a process that was killed right here has reported it
+                    trial.report(score, target)
             observe(trial, score, variance, result.games)
             _LOG.info("trial %d: score %.3f after %d games", trial.number, score, result.games)
-            if played < target:
-                trial.report(score, target)
             played = target
             if progress is not None:
                 progress(self.standing())
@@ -233,25 +240,25 @@ class Study:
     def _is_made(self, trial: Trial) -> bool:
         """Whether the player of a trial can be made; if not, the trial fails, and the study goes on elsewhere.
 
-        Its point then counts as the worst so far, so that the sampler leaves its surroundings.
+        Its point then has half of the worst score so far, so that the sampler leaves its surroundings.
 
         Raises:
-          InvalidParameter: the trials before it have failed, too.
+          EngramError: no player can be made, or none of several trials in a row.
         """
-        try:
-            self.objective.make(trial.params)
-        except (InvalidSpecification, InvalidParameter) as error:
-            worst = min(self.observations(), key=lambda entry: entry.score, default=None)
-            observe(trial, *((worst.score, worst.variance) if worst else (0.0, 0.01)), 0)
-            trial.set_user_attr(TARGET, 0)
-            trial.set_user_attr(FAULT, str(error))
-            self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
-            _LOG.warning("trial %d is left out: %s", trial.number, error)
-            ended = [other for other in self.trials() if other.state.is_finished()]
-            if len(ended) >= _FAILURES and all(other.state == TrialState.FAIL for other in ended[-_FAILURES:]):
-                raise InvalidParameter(f"{_FAILURES} trials in a row have no player; the last: {error}") from None
-            return False
-        return True
+        fault = self.objective.fault_at(trial.params)
+        if not fault:
+            return True
+        self.objective.make(self.space.values([0.5] * len(self.space.tunables)))  # else the point is not the reason
+        worst = min((entry.score for entry in self.observations()), default=0.5)
+        observe(trial, worst / 2.0, 0.01, 0)
+        trial.set_user_attr(TARGET, 0)
+        trial.set_user_attr(FAULT, fault)
+        self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+        _LOG.warning("trial %d is left out: %s", trial.number, fault)
+        ended = [other for other in self.trials() if other.state.is_finished()]
+        if len(ended) >= _FAILURES and all(other.state == TrialState.FAIL for other in ended[-_FAILURES:]):
+            raise InvalidParameter(f"{_FAILURES} trials in a row have no player; the last: {fault}")
+        return False
 
     def faults(self) -> list[str]:
         """A sentence for each trial whose player cannot be made."""

@@ -25,6 +25,7 @@ from engram.games.go.ladders import LINES, ladder_length
 from engram.games.go.large_patterns import MARGIN, number_codes, write_codes, write_kinds
 from engram.games.go.patterns import NUM_CLASSES, class_for
 from engram.games.go.prior_weights import ENTRIES, FIRST, RANK, THETA, VECTORS
+from engram.games.go.rollout import value_of
 from engram.games.go.tactics import is_capture, is_own_eye, liberties_of_move, walk_liberties
 from engram.native.jit import compiled
 
@@ -32,8 +33,8 @@ LOST, RUNS, LADDER, SHORT, FREE = 1, 2, 3, 4, 5
 """The status of a chain: in atari, lost or not; of two liberties, caught in a ladder or not; of more liberties."""
 PASS = 0.002
 """The weight of a pass, as a share of the sum of all others but moves into own eyes; it counts as much as all these."""
-WINS = 1000.0
-"""The same for a pass that ends the game with a win."""
+WINS, DRAWS = 1000.0, 0.25
+"""The same for a pass that ends the game with a win, and with a draw."""
 PATTERN, LAST, BEFORE, PLACE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI, EYE, LIBERTIES, FIRST_SIZE = range(12)
 """Features, by their place. Large patterns come last, one feature for each size."""
 LEVELS = (2 * NUM_CLASSES, 46, 46, 90, 7, 5, 9, 9, 4, 2, 4)
@@ -200,6 +201,12 @@ def prior(state, actions, count, weights):
             eyes += weight
         else:
             total += weight
-    share = WINS if ends_by_pass(state) and wins_as_it_stands(state, area_balance(state)) else PASS
+    share = PASS
+    if ends_by_pass(state):
+        balance = area_balance(state)
+        if value_of(balance, state.komi) == 0.0:
+            share = DRAWS
+        elif wins_as_it_stands(state, balance):
+            share = WINS
     weights[width * width] = np.float32(share * total + eyes if total + eyes > 0.0 else 1.0)
     return 0

@@ -303,6 +303,11 @@ def stones(state: State) -> np.ndarray:
     return (rows[1:, 1:] & 3).astype(np.int8)
 
 
+def beside(points: np.ndarray) -> np.ndarray:
+    """The points of a board that lie beside marked ones; `points` has a margin, the answer none."""
+    return np.asarray(points[:-2, 1:-1] | points[2:, 1:-1] | points[1:-1, :-2] | points[1:-1, 2:])
+
+
 def chains(state: State) -> list[list[int]]:
     """The actions of the points of every chain."""
     points: dict[int, list[int]] = {}

@@ -56,7 +56,7 @@ class TableGame:
             self.record["game"]["hash"] = game.address("canonical_hash")
         self.record["scratch"] = self._scratch.ctypes.data
         if isinstance(game, PythonGame):
-            weakref.finalize(self, game.forget, int(self._scratch.ctypes.data))
+            weakref.finalize(self, game.forgetting(int(self._scratch.ctypes.data)))
 
 
 @compiled(inline=True)

@@ -19,7 +19,17 @@ from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, selection
 from engram.search.returns import position_value
 from engram.search.selection import highest_prior, ucb_scale, with_starting_visits
-from engram.search.tree import EXPAND, PLAYER_1, blend_weight, children_of, entering, nodes_of, sign_of, statistics
+from engram.search.tree import (
+    EXPAND,
+    PLAYER_1,
+    TERMINAL,
+    blend_weight,
+    children_of,
+    entering,
+    nodes_of,
+    sign_of,
+    statistics,
+)
 
 amaf_dtype = np.dtype(
     [
@@ -105,7 +115,8 @@ def puct_rave(tree, node, rng, parameters):
         Q = (n·V + s·V(s)) / (n + s),   β = ñ/(n + s + ñ + 4·(n + s)·ñ·b²)
 
     n and V are the child's visits and value, Q̃ its AMAF value of ñ samples, V(s) the node's own value. So s starting
-    visits worth V(s) keep a few samples from deciding, and a child without any evidence is worth V(s).
+    visits worth V(s) keep a few samples from deciding, and a child without any evidence is worth V(s). A visited child
+    that ends the game is worth V alone, which is exact.
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1] and priors that are chances.
@@ -130,10 +141,13 @@ def puct_rave(tree, node, rng, parameters):
     for child in range(first, end):
         visits = 0.0
         value = quality
+        count = np.float64(column[child].count)
         if child < unvisited:
             visits, value = statistics(tree, nodes, child, sign)
-            value = (visits * value + start * quality) / (visits + start)
-        count = np.float64(column[child].count)
+            if nodes[child].flags & TERMINAL:
+                count = np.float64(0.0)
+            else:
+                value = (visits * value + start * quality) / (visits + start)
         if count > 0.0 and value > -math.inf:
             weight = blend_weight(visits + start, count, 0.0, parameters.bias)
             value += weight * (sign * column[child].mean - value)

@@ -167,8 +167,12 @@ def best_of(surrogate: Surrogate, space: SearchSpace) -> Best:
 
     Fresh games confirm or refute it.
     """
-    points = np.concatenate([_around(space, surrogate.summit()), surrogate.points])
-    mean, covariance = surrogate.joint(points)
+    return best_among(surrogate, np.concatenate([_around(space, surrogate.summit()), surrogate.points]))
+
+
+def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndarray) -> Best:
+    """That of some points in the unit cube which has the highest posterior mean."""
+    mean, covariance = surrogate.joint(np.asarray(points))
     best = int(np.argmax(mean))
     deviation = math.sqrt(max(float(covariance[best, best]), 0.0))
     return Best(tuple(map(float, points[best])), float(mean[best]), deviation)
