@@ -198,6 +198,7 @@ def test_whole_numbers_are_valued_where_they_are():
     assert best.mean < float(surrogate.mean(surrogate.summit()[None])[0])
 
 
+@pytest.mark.filterwarnings("ignore:Fixed parameter")
 def test_a_trial_outside_the_space_asks_for_no_more_games():
     sampler = NoisySampler({"x": FloatDistribution(0.0, 1.0)}, trial_games=400, slice_games=40, seed=0)
     study = optuna.create_study(direction="maximize", sampler=sampler)

@@ -472,7 +472,8 @@ class Game:
         """
         num_actions = check_whole(f"{name}: num_actions", num_actions, 1, ACTIONS_LIMIT, InvalidGame)
         max_moves = check_whole(f"{name}: max_moves", max_moves, 1, MOVES_LIMIT, InvalidGame)
-        players = check_whole(f"{name}: players", players, 1, 2, InvalidGame)
+        if isinstance(players, bool) or not isinstance(players, int | np.integer) or players not in (1, 2):
+            raise InvalidGame(f"{name}: players must be 1 or 2, not {players!r}")
         if planes_shape is not None:
             if not isinstance(planes_shape, tuple | list) or len(planes_shape) != 3:
                 raise InvalidGame(f"{name}: planes_shape must be (channels, height, width), not {planes_shape!r}")
