@@ -150,9 +150,7 @@ def _run(work: Callable[[], object], what: str) -> bool:
             verdict = _verdict(shared, reader)
         finally:
             if child:
-                with suppress(
-                    ProcessLookupError, ChildProcessError
-                ):  # where SIGCHLD is ignored, none is left to wait for
+                with suppress(ProcessLookupError, ChildProcessError):  # none is left where SIGCHLD is ignored
                     os.kill(child, signal.SIGKILL)  # it has ended, or ignores any other signal
                     status = os.waitpid(child, 0)[1]
             os.close(reader)
