@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import engram
 from engram.cli.app import app
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification
+from tests.games_for_tests import Heap
 
 PAGE = Path(__file__).parents[2] / "docs/adding_a_game.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -490,29 +491,8 @@ def test_names_that_differ_in_case_or_space_are_told_apart():
     assert [game.parse_action(text) for text in ("BB", "lead", " bb ")] == [0, 2, 0]
 
 
-class Nim:
-    """Take one to three of the heap; the last one wins."""
-
-    def __init__(self, left=8, player=0):
-        self.left, self.player = left, player
-
-    def legal_actions(self):
-        return list(range(min(3, self.left)))
-
-    def play(self, action):
-        self.left, self.player = self.left - action - 1, 1 - self.player
-
-    def to_play(self):
-        return self.player
-
-    def outcome(self):
-        return 1.0 if self.player == 1 else -1.0
-
-    def copy(self):
-        return type(self)(self.left, self.player)
-
-    def __str__(self):
-        return f"{self.left} {self.player}"
+class Nim(Heap):
+    start, most = 8, 3
 
 
 def nim(kind=Nim, **options):

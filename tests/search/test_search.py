@@ -514,25 +514,6 @@ def test_a_game_that_reaches_its_search_is_freed():
         def play_out(self, state, seed):
             return 1.0 if seed % 2 else -1.0
 
-    class Heap:
-        def __init__(self, left=8):
-            self.left = left
-
-        def legal_actions(self):
-            return list(range(min(2, self.left)))
-
-        def play(self, action):
-            self.left -= action + 1
-
-        def to_play(self):
-            return self.left % 2
-
-        def outcome(self):
-            return 1.0
-
-        def copy(self):
-            return Heap(self.left)
-
     agent = Agent()
     agent.search.run(agent.game.initial_state(), Limit(simulations=50))
     left = weakref.ref(agent)
