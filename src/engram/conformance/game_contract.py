@@ -120,6 +120,7 @@ class _Check:
     """The data of one call of `check_game` over all its games."""
 
     def __init__(self, game: Game, seed: int):
+        game.require_start()
         self.game = game
         self.random = random.Random(derive_seed("check", game.name, seed))
         self.rng = new_rng(seed)
@@ -141,7 +142,6 @@ class _Play:
 
     def __init__(self, check: _Check):
         self._check, self._game = check, check.game
-        self._game.require_start()
         self._state = self._first = self._game.initial_state()
         self._buffer, self._copied = self._game.new_buffer(), self._game.new_buffer()
         self._actions = buffers(self._game.num_actions, np.int32, spare=SLACK)

@@ -319,7 +319,6 @@ class Search(Turns):
     def _grow_from(self, state: State) -> None:
         """Keeps the tree if a state is its root, else empties it."""
         check_root(self.game, state)
-        self.warm_up()
         work = self._workspace
         if self._root is None or not self.game.same(self._root, state):
             self._pace, self._root = math.inf, None  # until the new roots are set
@@ -375,6 +374,7 @@ class Search(Turns):
             raise InvalidState(f"all {work.sharers} leaves are in flight: tell or forget one first")
         if seed is not None:
             check_whole("seed", seed)
+        self.warm_up()
         self._grow_from(state)
         work.prepare(None)
         if not self._asks:

@@ -534,7 +534,7 @@ class Game:
         """Refuses a game that starts from another position each time: a compiled one never does.
 
         Raises:
-          InvalidGame: two initial states have different hashes.
+          InvalidGame: two initial states differ.
         """
 
     def require_plain(self, what: str) -> None:

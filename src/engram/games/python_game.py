@@ -453,7 +453,7 @@ class PythonGame(Game):
         return f"PythonGame({self.name!r}, {self.num_actions} actions)"
 
     def require_start(self) -> None:
-        """See `Game`. A hash that a copy has not tells nothing, nor does the address of an object in a text."""
+        """See `Game`. If a copy has another hash, hashes tell nothing. Addresses of objects in texts do not count."""
 
         def mark(state: Any) -> Any:
             return self.hash(state) if hasattr(state, "hash") else _ADDRESS.sub("", self.render(state))

@@ -34,7 +34,8 @@ class GtpPlayer(Player):
 
     A program that hangs, ends, resigns, or plays an illegal move loses the game by `Forfeit`; the next game starts it
     again. Options tell GNU Go to count areas, to forbid repeated positions, and which seed to use, so that its matches
-    can be repeated; other programs may differ from run to run. Moves before its first move are set up as stones.
+    can be repeated; other programs may differ from run to run. Moves before its first move are set up as stones; of
+    these only the capture of a ko is played.
 
     Raises:
       InvalidSpecification: a game other than Go, or a program that cannot be started or does not speak GTP.

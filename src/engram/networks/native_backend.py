@@ -70,8 +70,8 @@ plan_dtype = np.dtype(
 
 
 FORM = (
-    "the backend native computes only convolutions of 3×3 in the trunk, the first not in a block, and heads of at most "
-    "one convolution, of 1×1, and linear maps with a ReLU between them"
+    "the backend native computes 3×3 convolutions, the first one outside a block; heads may have a 1×1 convolution, "
+    "then linear maps with a ReLU between them"
 )
 
 

@@ -49,7 +49,7 @@ def save_network(
     """
     floats = [array for array in network.weights.values() if array.dtype == np.float32]
     if half and any(np.abs(array).max(initial=0.0) > HALF_MOST for array in floats):
-        raise InvalidFile(f"{path} is not written: a weight above {HALF_MOST:,.0f} is none of float16")
+        raise InvalidFile(f"{path} is not written: float16 holds no weight above {HALF_MOST:,.0f}")
     arrays = {
         name: array.astype(np.float16) if half and array.dtype == np.float32 else array
         for name, array in network.weights.items()
@@ -74,5 +74,5 @@ def load_network(path: str | Path) -> Network:
         if not (array.dtype == np.float32 or counts) or not np.isfinite(array).all():
             raise InvalidFile(f"{path} holds no network: its weights {name} are not finite float32 or float16 numbers")
         if name.endswith("running_var") and (array < 0.0).any():
-            raise InvalidFile(f"{path} holds no network: its weights {name} are negative")
+            raise InvalidFile(f"{path} holds no network: its variances {name} are negative")
     return Network(architecture, weights)

@@ -168,16 +168,16 @@ class Functions:
 
     def _users_writers(self) -> tuple[list[str], list[str]]:
         """The user's hooks, and backup rule: they may write anything on a node."""
-        hooks = [(kind, hook) for kind in HOOKS for hook in hooks_of(self.assembly.extensions, kind)]
-        named = (
-            [
+
+        def users(operators: Sequence[tuple[str, Operator]]) -> list[str]:
+            return [
                 _named(kind, operator)
                 for kind, operator in operators
                 if users_functions(part.definition.function for part in operator.parts)
             ]
-            for operators in (hooks, [("backup rule", self.assembly.backup)])
-        )
-        return next(named), next(named)
+
+        hooks = [(kind, hook) for kind in HOOKS for hook in hooks_of(self.assembly.extensions, kind)]
+        return users(hooks), users([("backup rule", self.assembly.backup)])
 
     def _fault_of_game(self, status: int) -> str:
         game = self.game

@@ -428,9 +428,8 @@ class Workspace(Addressed):
     def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
         # Every thread has left the kernel when this ends: the arrays may move then.
         is_ending = not threading.main_thread().is_alive()  # then pools take no more work
-        if not is_ending and (
-            self._pool is None or self._pool_process != os.getpid()
-        ):  # a fork has none of the threads
+        is_missing = self._pool is None or self._pool_process != os.getpid()  # a fork has none of the threads
+        if is_missing and not is_ending:
             self._pool, self._pool_process = ThreadPoolExecutor(self.threads - 1, "engram"), os.getpid()
         if self._shared:
             left = self.left()

@@ -168,11 +168,11 @@ class Study:
         """
         name = f"{RECOMMENDED}{self.search_games}"
         if self._games_left() > 0:
-            return self.best()
+            return self._playable()
         with self._database_errors():
             while name not in self.optuna.user_attrs:
                 if all(_abandoned(_claim_of(trial)) for trial in self._running()):
-                    self.optuna.set_user_attr(name, asdict(self.best()))
+                    self.optuna.set_user_attr(name, asdict(self._playable()))
                 else:
                     release_workers()  # the processes of those trials may wait for these cores
                     time.sleep(_WAIT_S)
@@ -189,10 +189,15 @@ class Study:
         seen = self.observations()
         if not any(entry.games for entry in seen):
             raise InvalidParameter("this study has played no games yet")
-        surrogate = sampler.surrogate_of(seen, self.space.knots, self.objective.seed)
-        best = recommended(self.space, surrogate)
+        return recommended(self.space, sampler.surrogate_of(seen, self.space.knots, self.objective.seed))
+
+    def _playable(self) -> Best:
+        """The best point, or where no player can be made there, the best one that has been played."""
+        best = self.best()
         if not self.objective.fault_at(self.space.values(best.point)):
             return best
+        seen = self.observations()
+        surrogate = sampler.surrogate_of(seen, self.space.knots, self.objective.seed)
         return sampler.best_among(surrogate, [entry.point for entry in seen if entry.games])
 
     def standing(self, best: Best | None = None) -> StudyProgress:
@@ -240,7 +245,7 @@ class Study:
     def _is_made(self, trial: Trial) -> bool:
         """Whether the player of a trial can be made; if not, the trial fails, and the study goes on elsewhere.
 
-        Its point then has half of the worst score so far, so that the sampler leaves its surroundings.
+        Its point then has half of the worst score of trials with games, so that the sampler leaves its surroundings.
 
         Raises:
           EngramError: no player can be made, or none of several trials in a row.
@@ -249,7 +254,7 @@ class Study:
         if not fault:
             return True
         self.objective.make(self.space.values([0.5] * len(self.space.tunables)))  # else the point is not the reason
-        worst = min((entry.score for entry in self.observations()), default=0.5)
+        worst = min((entry.score for entry in self.observations() if entry.games), default=0.5)
         observe(trial, worst / 2.0, 0.01, 0)
         trial.set_user_attr(TARGET, 0)
         trial.set_user_attr(FAULT, fault)

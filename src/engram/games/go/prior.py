@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from engram.games.go.board import MAX_POINTS, MAX_SIZE, area_balance, board_dtype, lanes_around, neighbour_of
-from engram.games.go.endings import ends_by_pass, wins_as_it_stands
+from engram.games.go.endings import ends_by_pass
 from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
@@ -203,10 +203,7 @@ def prior(state, actions, count, weights):
             total += weight
     share = PASS
     if ends_by_pass(state):
-        balance = area_balance(state)
-        if value_of(balance, state.komi) == 0.0:
-            share = DRAWS
-        elif wins_as_it_stands(state, balance):
-            share = WINS
+        standing = (1.0 - 2.0 * state.colour) * value_of(area_balance(state), state.komi)
+        share = WINS if standing > 0.0 else DRAWS if standing == 0.0 else PASS
     weights[width * width] = np.float32(share * total + eyes if total + eyes > 0.0 else 1.0)
     return 0

@@ -286,18 +286,18 @@ def _tidy(tree: Any) -> None:
     charset = b"".join(root.get("CA", [b""])[:1]).decode("ascii", "replace").strip()
     if re.fullmatch(r"[\w.:-]*", charset, re.ASCII) and not _is_encoding(charset):
         root.pop("CA", None)
-    are_small, has_none = False, True
-    while tree is not None:
-        for node in tree.sequence:
-            are_small = node.pop("", None) is not None or are_small  # such as names of a program's own
-            has_none = has_none and not node
-            for name in _OF_POINTS & node.keys():
-                node[name] = [b"".join(value.split()) for value in node[name]]
-            if "PL" in node:
-                node["PL"] = [value.strip()[:1] for value in node["PL"]]
-        tree = tree.children[0] if tree.children else None
-    if are_small and has_none:
+    nodes = list(tree.sequence)
+    while tree.children:
+        tree = tree.children[0]
+        nodes += tree.sequence
+    small = [node.pop("", None) for node in nodes]  # names without a capital letter, such as a program's own
+    if any(small) and not any(nodes):
         raise ValueError("its properties have names without a capital letter")
+    for node in nodes:
+        for name in _OF_POINTS & node.keys():
+            node[name] = [b"".join(value.split()) for value in node[name]]
+        if "PL" in node:
+            node["PL"] = [value.strip()[:1] for value in node["PL"]]
 
 
 def _is_encoding(charset: str) -> bool:
