@@ -18,7 +18,7 @@ from engram.drivers.turns import Turns, as_run, in_turn, reads_in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.interrupts import Signals, between_steps, call_user, interrupts_later
+from engram.interrupts import Signals, between_steps, call_user
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
@@ -277,7 +277,7 @@ class Search(Turns):
             check_whole("seed", seed)
         work, self._asks, self._present = self._workspace, False, None
         self.warm_up()
-        with interrupts_later(patience_s=1.0):
+        with between_steps() as signals:
             self._grow_from(state)
             # A rule that is a function of the budget takes that of its own tree.
             work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
@@ -287,11 +287,10 @@ class Search(Turns):
             for number, share in enumerate(self._shares(budget)):
                 tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
                 work.start([number], share, None if tree_seed is None else [tree_seed], early)
-        start = time.perf_counter()
-        assert self._root is not None
-        root, self._root = self._root, None  # after an exception the tree is not reused
-        self._present = root, start
-        with between_steps() as signals:
+            start = time.perf_counter()
+            assert self._root is not None
+            root, self._root = self._root, None  # after an exception the tree is not reused
+            self._present = root, start
             stopped = self._run_until(limit.seconds, start, signals, stop, progress, every)
             for extended in extended_budgets(self.preset.decision, limit.simulations):
                 if stopped != "simulations" or is_agreed(root_moves(work)):
