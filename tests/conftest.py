@@ -1,5 +1,6 @@
 """The suite's own settings, before NumPy and PyTorch are imported."""
 
+import gc
 import os
 import signal
 from functools import cache
@@ -19,12 +20,29 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+LONGEST = (
+    "test_ray_cluster.py", "test_documents.py", "test_study.py", "test_api.py", "test_play.py", "test_match.py",
+    "test_crafted_files.py", "test_guard.py", "test_tutorials.py", "test_claims.py", "test_league.py",
+)  # fmt: skip
+
 
 def pytest_xdist_auto_num_workers(config):
     """One process more than processors: tests often wait for a child process, a browser or a cluster."""
     from engram.fleet.place import usable_cores
 
     return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", usable_cores() + 1))
+
+
+def pytest_collection_modifyitems(items):
+    """The files that take longest begin first, so that the processes end together."""
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+def pytest_collection_finish(session):
+    """Collections of garbage then pass over the modules and the tests, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

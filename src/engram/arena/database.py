@@ -72,7 +72,7 @@ class Database:
         if file is not None and file.is_file() and not os.access(file.parent, os.W_OK):
             # SQLite cannot make its index there, and needs none if no other user has the file open or left a log of it.
             log, index = (file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))
-            if not index.exists() and not _is_empty(log):
+            if not index.exists() and log.exists() and log.stat().st_size:
                 raise DatabaseError(
                     f"the latest games of {self.where} stand in {log.name}: a reader needs write access to the folder"
                 )
@@ -197,13 +197,6 @@ def network_file_system(folder: Path, mounts: Path) -> str | None:
     holders = [place for place in places if folder.is_relative_to(place)]
     kind = places[max(holders, key=len)] if holders else ""
     return kind if _NETWORK.fullmatch(kind) else None
-
-
-def _is_empty(file: Path) -> bool:
-    try:
-        return file.stat().st_size == 0
-    except FileNotFoundError:
-        return True
 
 
 def url_of(where: str) -> URL:

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import faulthandler
 from contextlib import suppress
+from importlib import import_module
 from typing import Annotated, Optional
 
 import typer
 
-from engram.cli import (  # noqa: F401
-    analysis,
-    bench,
-    check,
-    games,
-    gtp,
-    league,
-    match,
-    memory,
-    move,
-    play,
-    results,
-    serve,
-    tree,
-    truth,
-    tune,
-)
 from engram.cli.console import app
-from engram.cli.train import distil, features, records, self_play, td  # noqa: F401
 from engram.interrupts import end_at_second_interrupt
+
+for _command in (
+    "analysis", "bench", "check", "games", "gtp", "league", "match", "memory", "move", "play", "results", "serve",
+    "tree", "truth", "tune", "train.distil", "train.features", "train.records", "train.self_play", "train.td",
+):  # fmt: skip
+    import_module(f"engram.cli.{_command}")
 
 
 @app.callback(invoke_without_command=True)

@@ -178,7 +178,9 @@ class _Plan:
             if layer == name:
                 self._flatten(current, _EMBEDDING, planes, width)
         heads = {name: head for name, head in network.architecture.heads.items() if name != FEATURES or layer == name}
-        projections = {name: network.folded(f"{name}.0") for name, head in heads.items() if _projects(head)}
+        projections = {
+            name: network.folded(f"{name}.0") for name, head in heads.items() if isinstance(head[0], Convolution)
+        }
         if projections:  # of all heads at once
             weight, bias = (np.concatenate(parts) for parts in zip(*projections.values(), strict=True))
             projected_width = _padded(len(weight), 2 * LANES)
@@ -284,10 +286,6 @@ class _Plan:
             current, size = target, part.size
         kind, target = {"policy": (_SOFTMAX, _POLICY), "value": (_TANH, _VALUE)}.get(name, (_COPY, _EMBEDDING))
         self._step(kind, current, target, inputs=size)
-
-
-def _projects(head: Head) -> bool:
-    return isinstance(head[0], Convolution)
 
 
 def _padded(count: int, unit: int) -> int:

@@ -17,7 +17,7 @@ from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 from engram.rng import mix
 from engram.training.records import PositionSource
 from engram.training.replay import Examples
-from engram.training.run import Course, frees_its_folder
+from engram.training.run import Course, held
 from engram.training.supervised import SupervisedPlan, SupervisedProgress, SupervisedRun
 
 
@@ -72,7 +72,6 @@ class DistillationData(PositionSource):
         return Examples(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
 
 
-@frees_its_folder
 def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
     """Trains a network on a table of values, or resumes a stopped training, in a folder (`TrainingRun`).
 
@@ -83,13 +82,14 @@ def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> Su
       InvalidFile: no table, one of another game or with too few visits, or the training of another plan.
       InvalidParameter: see `DistilPlan`.
     """
-    run = SupervisedRun(plan, folder)
-    history = run.learner.net.configuration.history
-    source = positions_of(plan)
-    mask = held_out(source.keys, plan.validation)
-    data, validation = (DistillationData(source.part(part), history, plan.temperature) for part in (~mask, mask))
-    run.teach(data, validation, data.policy.argmax(1), [], source.keys, source.value, source.lower_bound)
-    return run.run(**course)
+    with held(folder):
+        run = SupervisedRun(plan, folder)
+        history = run.learner.net.configuration.history
+        source = positions_of(plan)
+        mask = held_out(source.keys, plan.validation)
+        data, validation = (DistillationData(source.part(part), history, plan.temperature) for part in (~mask, mask))
+        run.teach(data, validation, data.policy.argmax(1), [], source.keys, source.value, source.lower_bound)
+        return run.run(**course)
 
 
 def positions_of(plan: DistilPlan) -> KnownPositions:

@@ -24,7 +24,7 @@ from engram.training.run import (
     HeldOutPlan,
     TrainingProgress,
     TrainingRun,
-    frees_its_folder,
+    held,
     names_architecture,
     with_nan,
 )
@@ -69,7 +69,6 @@ class FeatureProgress(TrainingProgress):
     validation: FeatureValidation | None
 
 
-@frees_its_folder
 def train_features(plan: FeaturePlan, folder: str | Path, **course: Unpack[Course]) -> FeatureProgress:
     """Draws positions, values them, and trains features on them, or resumes a stopped training.
 
@@ -81,7 +80,8 @@ def train_features(plan: FeaturePlan, folder: str | Path, **course: Unpack[Cours
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `FeaturePlan`, `GroupSampler`.
     """
-    return _FeatureRun(plan, folder).run(**course)
+    with held(folder):
+        return _FeatureRun(plan, folder).run(**course)
 
 
 class _FeatureRun(TrainingRun):

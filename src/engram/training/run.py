@@ -8,21 +8,19 @@ import logging
 import math
 import os
 import time
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, astuple, dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 
 from engram import storage
 from engram.arena.configuration import text_digest
-from engram.errors import EngramError, InvalidFile, InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
 from engram.networks.by_name import find
@@ -36,7 +34,6 @@ from engram.user_files import check_sources
 _LOG = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
 LOCK = ".lock"
-Train = TypeVar("Train", bound=Callable[..., Any])
 NETWORK = "network.safetensors"
 RECENT = 200
 """Number of batches behind the mean losses."""
@@ -133,7 +130,7 @@ class TrainingRun(ABC):
     A subclass creates the `learner` and implements the methods below.
 
     Args:
-      plan: its settings. folder: created if missing. game: specification.
+      plan: its settings. folder: exists, and this process holds it (`held`). game: specification.
 
     Attributes:
       losses: of the last batches. validation: the latest, or None. warnings: reasons to doubt that it learns.
@@ -141,7 +138,7 @@ class TrainingRun(ABC):
       board: TensorBoard's writer while it runs.
 
     Raises:
-      InvalidFile: the folder cannot be created, holds the training of another plan, or is in use by another process.
+      InvalidFile: the folder holds the training of another plan.
     """
 
     learner: Learner
@@ -161,9 +158,6 @@ class TrainingRun(ABC):
         self._start = time.monotonic()
         self._last_report = 0.0
         self._results: TrainingResults | None = None
-        storage.make_folder(self.folder)
-        refusal = f"another training works in {self.folder}: wait for it, or name another folder"
-        self._held = storage.hold(self.folder / LOCK, refusal)  # until `run` ends
 
     def starting_network(self, text: str) -> NetworkModule:
         """A network to train: a new one by `architecture`, or a trained one by name or file.
@@ -270,7 +264,7 @@ class TrainingRun(ABC):
         _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
         writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done + 1)
         results = TrainingResults(database) if database else nullcontext()
-        with self._held, writer as self.board, results as self._results:
+        with writer as self.board, results as self._results:
             if self._results is not None and learner.done == 0:
                 self._results.forget(self._name)  # of a training whose folder was deleted
             while learner.done < last:
@@ -332,21 +326,14 @@ class TrainingRun(ABC):
         return f"{self.folder.name} {hashlib.sha256(place.encode()).hexdigest()[:6]}"
 
 
-def frees_its_folder(train: Train) -> Train:
-    """Decorator of a training: an error that a notebook keeps does not keep the folder locked.
+def held(folder: str | Path) -> AbstractContextManager[Any]:
+    """Creates the folder of a training if it is missing, and holds it until the block ends.
 
-    The frames of its traceback hold the run, and the run holds the lock.
+    Raises:
+      InvalidFile: it cannot be created, or another process trains in it.
     """
-
-    @wraps(train)
-    def refusing(*arguments: Any, **options: Any) -> Any:
-        try:
-            return train(*arguments, **options)
-        except EngramError as error:
-            traceback.clear_frames(error.__traceback__)
-            raise
-
-    return cast(Train, refusing)
+    storage.make_folder(Path(folder))
+    return storage.hold(Path(folder) / LOCK, f"another training works in {folder}: wait for it, or name another folder")
 
 
 def names_architecture(text: str) -> bool:

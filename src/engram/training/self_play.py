@@ -255,14 +255,12 @@ class SelfPlay:
         return examples
 
     def _examples(self, ended: list[tuple[np.ndarray, np.ndarray, float]]) -> Examples:
-        if not ended:
-            return Examples(
-                np.zeros((0, *self._encode.shape), np.float16),
-                np.zeros((0, self.game.num_actions), np.float32),
-                np.zeros(0, np.float32),
-            )
-        planes, policy, value = zip(*ended, strict=True)
-        return Examples(np.stack(planes), np.stack(policy), np.array(value, np.float32))
+        planes, policy, value = zip(*ended, strict=True) if ended else ((), (), ())
+        return Examples(
+            np.array(planes, np.float16).reshape(-1, *self._encode.shape),
+            np.array(policy, np.float32).reshape(-1, self.game.num_actions),
+            np.array(value, np.float32),
+        )
 
     def why_not_learning(self) -> list[str]:
         """Reasons, from the newest games, why a network may not learn from them."""

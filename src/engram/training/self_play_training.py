@@ -12,7 +12,6 @@ import os
 import shutil
 import time
 from collections import deque
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -36,7 +35,7 @@ from engram.networks.network import Network, load_network, save_network
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Examples, Replay
-from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, frees_its_folder
+from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, held
 from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
 _AT_A_TIME_S = 0.25
@@ -103,7 +102,6 @@ class SelfPlayProgress(TrainingProgress):
     max_age: int
 
 
-@frees_its_folder
 def train_self_play(
     plan: SelfPlayPlan, folder: str | Path, *, workers: int = 1, **course: Unpack[Course]
 ) -> SelfPlayProgress:
@@ -122,13 +120,15 @@ def train_self_play(
     check_workers(workers)
     options = plan.options
     workers = min(workers, -(-options.num_games // options.batch))
-    run = _SelfPlayRun(plan, folder)
     alone = workers == 1 and not on_cluster() and not plan.asynchronous
     files = files_named([plan.game, options.search])
-    with nullcontext() if alone else fleet(search_parts, plan.game, options, count=workers, files=files) as searchers:
-        if searchers is not None:
+    with held(folder):
+        run = _SelfPlayRun(plan, folder)
+        if alone:
+            return run.run(**course)
+        with fleet(search_parts, plan.game, options, count=workers, files=files) as searchers:
             run.search_by(searchers)
-        return run.run(**course)
+            return run.run(**course)
 
 
 def search_parts(link: Link, game: str, options: SelfPlayOptions) -> None:

@@ -27,7 +27,7 @@ from engram.training.run import (
     HeldOutPlan,
     TrainingProgress,
     TrainingRun,
-    frees_its_folder,
+    held,
     with_nan,
 )
 from engram.training.validation import Validation
@@ -159,7 +159,6 @@ class RecordsPlan(SupervisedPlan):
             raise InvalidParameter("no records to learn from: give a file")
 
 
-@frees_its_folder
 def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
     """Trains a network on records, or resumes a stopped training, in a folder (`TrainingRun`).
 
@@ -169,11 +168,12 @@ def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `RecordsPlan`, `read`.
     """
-    run = SupervisedRun(plan, folder)
-    history = run.learner.net.configuration.history
-    everything = read(run.game, plan.data)
-    first = everything if len(plan.data) == 1 else read(run.game, plan.data[:1])
-    records, held_out = everything.split(plan.validation)[0], RecordSampler(first.split(plan.validation)[1], history)
-    doubts = measures.why_records_cannot_teach(records)
-    run.teach(RecordSampler(records, history), held_out, records.actions, doubts, *everything.columns)
-    return run.run(**course)
+    with held(folder):
+        run = SupervisedRun(plan, folder)
+        history = run.learner.net.configuration.history
+        everything = read(run.game, plan.data)
+        first = everything if len(plan.data) == 1 else read(run.game, plan.data[:1])
+        records, rest = everything.split(plan.validation)[0], RecordSampler(first.split(plan.validation)[1], history)
+        doubts = measures.why_records_cannot_teach(records)
+        run.teach(RecordSampler(records, history), rest, records.actions, doubts, *everything.columns)
+        return run.run(**course)

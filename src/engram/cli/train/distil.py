@@ -9,7 +9,7 @@ import typer
 from engram.cli import options
 from engram.cli.options import option, real, whole
 from engram.cli.train.records import progress_line
-from engram.cli.train.training import run_training, train_app
+from engram.cli.train.training import plan_of, run_training, train_app
 
 
 @train_app.command()
@@ -41,9 +41,5 @@ def distil(
     from engram.training.distil import DistilPlan
     from engram.training.distil import distil as train
 
-    plan = DistilPlan(
-        game=game, network=network, table=table, steps=steps, batch=batch, min_visits=min_visits,
-        temperature=temperature, most=most, learning_rate=learning_rate, value_weight=value_weight,
-        averaged_share=averaged_share, validation=validation, seed=seed,
-    )  # fmt: skip
+    plan = plan_of(DistilPlan, context)
     run_training(context, train, plan, progress_line, use=f"play with it by puct(network='{output}')")

@@ -9,7 +9,7 @@ import typer
 
 from engram.cli import options
 from engram.cli.options import option, whole
-from engram.cli.train.training import run_training, train_app
+from engram.cli.train.training import plan_of, run_training, train_app
 
 
 @train_app.command()
@@ -47,11 +47,7 @@ def features(
     game_of(game)  # refuses a wrong name before anything is printed
     # Fewer positions than 2,000 hold too few out to validate.
     positions = positions or min(60_000, max(2_000, steps * batch * MEMBERS))
-    sampling = Sampling(game, search=search, simulations=simulations, label_simulations=label_simulations, seed=seed)
-    plan = FeaturePlan(
-        sampling, positions=positions, network=network, steps=steps, batch=batch, learning_rate=learning_rate,
-        validation=validation, seed=seed,
-    )  # fmt: skip
+    plan = plan_of(FeaturePlan, context, sampling=plan_of(Sampling, context), positions=positions)
     run_training(
         context, train_features, plan, _progress_line,
         before=f"first {positions:,} positions are drawn by {search}, then {steps:,} steps learn from them",

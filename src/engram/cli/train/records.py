@@ -9,7 +9,7 @@ import typer
 
 from engram.cli import options
 from engram.cli.options import option
-from engram.cli.train.training import run_training, train_app
+from engram.cli.train.training import plan_of, run_training, train_app
 
 ABOUT_DATA = (
     "A .tsv.xz or .sgf file or a folder; with ':5k' after it only games whose weaker player is 5 kyu or better. "
@@ -42,11 +42,7 @@ def records(
     require_torch()
     from engram.training.supervised import RecordsPlan, train_records
 
-    plan = RecordsPlan(
-        game=game, network=network, data=tuple(data), steps=steps, batch=batch, learning_rate=learning_rate,
-        value_weight=value_weight, averaged_share=averaged_share, validation=validation, seed=seed,
-    )  # fmt: skip
-    run_training(context, train_records, plan, progress_line)
+    run_training(context, train_records, plan_of(RecordsPlan, context, data=tuple(data)), progress_line)
 
 
 def progress_line(progress: Any, plan: Any) -> str:

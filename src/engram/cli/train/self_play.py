@@ -9,7 +9,7 @@ import typer
 
 from engram.cli import options
 from engram.cli.options import option, real, whole
-from engram.cli.train.training import run_training, train_app
+from engram.cli.train.training import plan_of, run_training, train_app
 
 
 @train_app.command()
@@ -62,16 +62,8 @@ def selfplay(
     from engram.training.self_play import SelfPlayOptions
     from engram.training.self_play_training import SelfPlayPlan, train_self_play
 
-    searches = SelfPlayOptions(
-        num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
-        search=search, noise_share=noise, temperature_moves=temperature_moves,
-        target_temperature=target_temperature, root_value_share=root_value, at_once=at_once,
-    )  # fmt: skip
-    plan = SelfPlayPlan(
-        game=game, network=network, steps=steps, batch=batch, reuse=reuse, window=window, refresh=refresh,
-        gate_pairs=gate, learning_rate=learning_rate, averaged_share=averaged_share, seed=seed, options=searches,
-        asynchronous=asynchronous,
-    )  # fmt: skip
+    searches = plan_of(SelfPlayOptions, context, noise_share=noise, root_value_share=root_value)
+    plan = plan_of(SelfPlayPlan, context, gate_pairs=gate, options=searches)
     with options.place(cluster, gpu_share):
         run_training(context, partial(train_self_play, workers=workers or default_workers()), plan, _progress_line)
 

@@ -10,7 +10,7 @@ import typer
 from engram.cli import options
 from engram.cli.console import Live, print_json, print_table
 from engram.cli.options import option, real, whole
-from engram.cli.train.training import train_app
+from engram.cli.train.training import plan_of, train_app
 from engram.cli.typed import typed
 
 if TYPE_CHECKING:
@@ -64,13 +64,8 @@ def td(
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
     from engram.training.td.training import train
 
-    numbers: dict[str, Any] = {"trace_decay": trace_decay, "discount": discount, "min_step": min_step}
-    configuration = TdConfiguration(
-        game, simulations=simulations, exploration=exploration, bootstrap=bootstrap, epsilon=epsilon, replay=replay,
-        opening_moves=opening_moves, opponent=against, earlier=earlier, snapshot_every=snapshot_every,
-        learn_from=learn_from, symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout,
-        search=search, **numbers,
-    )  # fmt: skip
+    configuration = plan_of(TdConfiguration, context, opponent=against, capacity=capacity or DEFAULT_CAPACITY)
+    numbers = ("trace_decay", "discount", "min_step")
     context.params.update({name: getattr(configuration, name) for name in numbers})  # for the report
     opponents = parse_opponents(evaluate, configuration.made_game)
     if curve is not None:  # before long work

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ train_app = typer.Typer(
     help="Train networks (needs PyTorch: pip install 'engram[learn]') and tables of values.", no_args_is_help=True
 )
 app.add_typer(train_app, name="train")
+
+
+def plan_of(kind: type[Any], context: typer.Context, **more: Any) -> Any:
+    """A plan: the options of the command that have the names of its fields, and `more`."""
+    names = [field.name for field in fields(kind) if field.name in context.params]
+    return kind(**{name: context.params[name] for name in names} | more)
 
 
 def run_training(
