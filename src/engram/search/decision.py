@@ -131,8 +131,8 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
     """Index of the move that a rule chooses, with respect to proven values.
 
     A proven win is played. Proven losses, and proven moves below another proven one, are excluded while another move
-    remains. If all moves are lost, the rule chooses among all. `secure` and `lcb` play a proven move if it is above the
-    lower end of their choice.
+    remains. If all moves are lost, the rule chooses among all. A proven move is played, too, if it is above the value
+    of the rule's choice, or for `secure` and `lcb` above its lower end.
 
     Args:
       name: the rule's. value, visits, proven: (A,) each; values for the player to move.
@@ -147,7 +147,8 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
     allowed |= not allowed.any()
     candidates = np.flatnonzero(allowed)
     index = int(candidates[_decided(name, value[candidates], visits[candidates])])
-    if name in ("secure", "lcb") and not proven[index] and interval(value[index], visits[index])[0] < best:
+    value_of_choice = interval(value[index], visits[index])[0] if name in ("secure", "lcb") else value[index]
+    if not proven[index] and value_of_choice < best:
         safe = np.flatnonzero(allowed & proven)
         return int(safe[_decided(name, value[safe], visits[safe])]) if len(safe) else index
     return index

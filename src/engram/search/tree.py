@@ -197,17 +197,23 @@ def with_advice(tree, child, sign, visits, value):
 
 
 @compiled(inline=True)
+def is_roots(nodes, child):
+    """Whether a node is a child of the root."""
+    return 0 <= np.int64(child) - np.int64(nodes[0].first_child) < np.int64(nodes[0].num_children)
+
+
+@compiled(inline=True)
 def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player of a sign.
 
     Simulations in flight count as lost visits (virtual loss), so that a batch spreads. A pooled node has the Q of the
-    pool. Advice of extensions is blended in. A proven loss is worth -inf: a rule enters it only without another move.
+    pool. Advice of extensions is blended in. A rule enters a child of -inf only without another move: a proven loss, and
+    at the root, whose mean misleads no ancestor, every proven child.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
     if nodes[child].flags & PROVEN:
-        if value <= -1.0:
-            value = -math.inf
+        value = -math.inf if value <= -1.0 or is_roots(nodes, child) else value
     else:
         if tree.pooled != 0:
             pools = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))

@@ -87,6 +87,7 @@ class Workspace(Addressed):
         max_bytes: int = DEFAULT_BYTES, at_once: int | None = None,
     ):  # fmt: skip
         self.assembly = assemble(game, preset)
+        self._proves = any(part.proves for part in self.assembly.extensions)
         per_node = bytes_a_node(self.assembly.columns)
         bound = min(max_bytes // per_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
@@ -214,8 +215,7 @@ class Workspace(Addressed):
         """
         slots = self._slots_of(numbers)
         self.slots["done"][slots] = 0
-        by_visits = self.preset.decision == "robust" and not any(part.proves for part in self.assembly.extensions)
-        self.slots["stop_early"][slots] = stop_early and by_visits
+        self.slots["stop_early"][slots] = stop_early and self.preset.decision == "robust" and not self._proves
         if seeds is not None:
             self.slots["replay"][slots] = 0
             own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # threads of one shared tree
@@ -286,9 +286,14 @@ class Workspace(Addressed):
             rows[first : first + len(order)] = rows[first : first + len(order)][order]
 
     def root_value(self, number: int) -> float:
-        """Value of a tree's root for the player to move there."""
+        """Value of a tree's root for the player to move there, at least that of its best proven move."""
         root = self.trees[number].nodes[0]
-        return float(-root["value"] if root["flags"] & PLAYER_1 else root["value"])
+        sign = -1.0 if root["flags"] & PLAYER_1 else 1.0
+        value = float(sign * root["value"])
+        if self._proves:
+            moves = self.trees[number].children()
+            value = max(value, float((sign * moves["value"][moves["flags"] & PROVEN != 0]).max(initial=-1.0)))
+        return value
 
     # ---------------------------------------------------------------------------- all trees
 
