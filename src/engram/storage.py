@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -84,7 +85,7 @@ def whole(path: str | Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, target)
         return
     path = Path(os.path.realpath(path))
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = path.with_name(f"{path.name[:200]}.{uuid4().hex[:12]}.part")  # one of each writer, threads included
     try:
         part.touch()
         mode = part.stat().st_mode  # the mode of the user's umask; some writers are stricter

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import engram
 from engram.arena.configuration import text_digest
@@ -51,8 +51,11 @@ class RowFile(Generic[Row]):
         try:
             content = json.loads(contents(self._path, 1 << 30))
             rows = [kind(**row) for row in content["rows"]]
-            setting, sources = content["setting"], content.get("sources", self._sources)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            setting, sources = content["setting"], dict(content.get("sources", self._sources))
+            for name, hint in get_type_hints(kind).items():
+                if not all(isinstance(getattr(row, name), hint | int if hint is float else hint) for row in rows):
+                    raise ValueError(f"{name} of a row is of another type")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidFile(f"{self._path} cannot be read as results of engram truth: {error}") from None
         if setting != self._setting:
             raise InvalidFile(f"{self._path} holds results of another setting ({setting}); choose another --output")

@@ -87,6 +87,7 @@ class Search(Turns):
         )
         first_run(self._workspace)
         self._root: State | None = None
+        self._next: State | None = None  # where `advance` has led without a tree
         self._pace = math.inf  # seconds a simulation in the last slice of this tree
         self._present: tuple[State, float] | None = None  # root and start of the run under way
         self._asks = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
@@ -119,26 +120,31 @@ class Search(Turns):
     @in_turn
     def clear(self) -> None:
         """Empties the tree and this search's own memory, and gives up all leaves in flight."""
-        self._root, self._asks = None, False
+        self._root = self._next = None
+        self._asks = False
         self._workspace.in_flight.clear()
         for number in range(len(self._workspace.trees)):
             self._workspace.new_game(number)
 
     @in_turn
-    def advance(self, action: int) -> None:
-        """Follows a move: the subtree below it becomes the tree.
+    def advance(self, action: int | str) -> None:
+        """Follows a move, given by its number or its name: the subtree below it becomes the tree.
 
-        Nothing happens before the first search, when there is no root.
+        Nothing happens before the first search, when there is no root. Without a subtree to keep, `ask` goes on at the
+        position after the move.
 
         Raises:
           IllegalAction: the move is not legal at the root. InvalidState: leaves are in flight.
         """
-        if self._root is None:
+        place = self._next if self._root is None else self._root
+        if place is None:
             return
-        refuse_in_flight(self._workspace, "the root does not move")
-        state = self.game.play(self._root, action)
-        work, self._asks, self._root = self._workspace, False, None  # after an exception the tree is not reused
-        keeps = self.preset.reuse_tree and not self.game.is_over(state)
+        work = self._workspace
+        refuse_in_flight(work, "the root does not move")
+        action = self.game.parse_action(action, place) if isinstance(action, str) else action
+        state = self.game.play(place, action)
+        keeps = self._root is not None and self.preset.reuse_tree and not self.game.is_over(state)
+        self._root, self._next, self._asks = None, state, False  # after an exception the tree is not reused
         successes = [keeps and work.descend(number, action) for number in range(len(work.trees))]
         if not any(successes):
             return
@@ -147,11 +153,11 @@ class Search(Turns):
                 self.game.write(work.root_states[number], state)
             else:
                 work.set_roots([number], [state])
-        self._root = state
+        self._root, self._next = state, None
 
     @property
     def root(self) -> State | None:
-        """A copy of the position at the root; None before the first search."""
+        """A copy of the position at the root; None before the first search, and after `advance` without a subtree."""
         return None if self._place is None else self.game.read(self._workspace.root_states[0])
 
     @property
@@ -213,7 +219,7 @@ class Search(Turns):
           InvalidFile: there is no such file, it is too large or damaged, or it is no saved search of this version, game
             and preset. Or it has more leaves in flight than this search's `leaves`.
         """
-        self._asks = saving.load(path, self._workspace, max_bytes)
+        self._asks, self._next = saving.load(path, self._workspace, max_bytes), None
         self._root = self.game.read(self._workspace.root_states[0])
 
     @as_run
@@ -323,7 +329,7 @@ class Search(Turns):
             self._pace, self._root = math.inf, None  # until the new roots are set
             work.set_roots(range(len(work.trees)), [state] * len(work.trees))
         # A copy, because the caller may change the object before the next search.
-        self._root = self.game.read(work.root_states[0])
+        self._root, self._next = self.game.read(work.root_states[0]), None
 
     @in_turn
     def ask(self, count: int = 1, *, state: State | None = None, seed: int | None = 0) -> list[Leaf]:
@@ -339,7 +345,8 @@ class Search(Turns):
 
         Args:
           count: the most leaves, 1 to `leaves`. Fewer come where all others are in flight or end a game.
-          state: the root, a state where a player moves; default: the root so far, or the game's start.
+          state: the root, a state where a player moves; default: the root so far, after `advance` without a subtree the
+            position after its move, and else the game's start.
           seed: of the random numbers, used at the first leaves of a root; None: they continue, as in `run`.
 
         Returns the leaves, in the order of a batch evaluator. It is empty if the root is proven, or the next leaf is in
@@ -364,7 +371,8 @@ class Search(Turns):
                 f"{count} leaves are more than this search's {work.sharers} in flight: make it with leaves={count}"
             )
         if state is None:
-            state = self.game.initial_state() if self._root is None else self._root
+            place = self._next if self._root is None else self._root
+            state = self.game.initial_state() if place is None else place
         if self._root is None or not self.game.same(self._root, state):
             refuse_in_flight(work, "the root does not change")
             self._asks = False

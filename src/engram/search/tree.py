@@ -207,8 +207,8 @@ def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player of a sign.
 
     Simulations in flight count as lost visits (virtual loss), so that a batch spreads. A pooled node has the Q of the
-    pool. Advice of extensions is blended in. A rule enters a child of -inf only without another move: a proven loss, and
-    at the root, whose mean misleads no ancestor, every proven child.
+    pool. Advice of extensions is blended in. A rule enters a child of -inf only without another move: a proven loss,
+    and at the root, whose mean misleads no ancestor, every proven child.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from engram import storage
+from engram.arena.configuration import text_digest
 from engram.arena.truth.exact_values import ExactValues, exact_values
 from engram.arena.truth.memory_truth import moves_below
 from engram.drivers.limit import Limit
@@ -27,6 +28,7 @@ from engram.networks.symmetry import symmetry_tables, turned
 from engram.rng import derive_seed
 from engram.search.tree import TERMINAL
 from engram.training.records import legal_length, replayed, words_of
+from engram.user_files import check_sources
 
 KIND = "families"  # the name in files
 MEMBERS = 16
@@ -111,6 +113,7 @@ class GroupSampler:
     def __init__(self, sampling: Sampling):
         self.sampling = sampling
         self.game = game_of(sampling.game)
+        self._sources = text_digest([sampling.game, sampling.search])
         if not self.game.compiled:
             raise InvalidParameter(f"{self.game.name} is a plain Python game, which a network cannot encode")
         self._search = Search(self.game, sampling.search)
@@ -186,10 +189,11 @@ class GroupSampler:
         """Writes all groups, whole or not at all."""
         groups = self.groups()
         arrays = {name: getattr(groups, name) for name in ("offset", "actions", "value", "number")}
-        storage.save(path, KIND, {"sampling": asdict(self.sampling), "games": self.games}, arrays)
+        about = {"sampling": asdict(self.sampling), "sources": self._sources, "games": self.games}
+        storage.save(path, KIND, about, arrays)
 
     def load(self, path: Path) -> None:
-        """Resumes from a file of `save`; raises InvalidFile if it is damaged, or of another sampling."""
+        """Resumes from a file of `save`; raises InvalidFile if it is damaged, or of another sampling or source file."""
         about, arrays = storage.load(path, KIND)
         with storage.reading(path):
             self._take_up(path, about, arrays)
@@ -197,6 +201,7 @@ class GroupSampler:
     def _take_up(self, path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         if about["sampling"] != asdict(self.sampling):
             raise InvalidFile(f"{path} holds positions of another sampling: name another folder")
+        check_sources(path, about, self._sources, what="a game or search")
         none = self.groups()
         storage.check_form(arrays, {name: getattr(none, name) for name in ("actions", "value", "number")})
         offset, groups = arrays["offset"], len(arrays["value"])

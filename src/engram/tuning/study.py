@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 import uuid
 import warnings
@@ -39,7 +40,7 @@ from engram.tuning.space import Space, Tunable
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
 FAULT = "engram:fault"
 _LOG = logging.getLogger(__name__)
-_LEASE_S = 900.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
+_LEASE_S = 60.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
 _SLICES = 10
 _WAIT_S = 2.0
 _ATTEMPTS = 6
@@ -153,7 +154,8 @@ class Study:
                     self.optuna.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={CLAIM: _claim()}))
                     continue
                 try:
-                    self._play(trial, progress, workers)
+                    with _renewed(trial):
+                        self._play(trial, progress, workers)
                 except optuna.exceptions.UpdateFinishedTrialError:
                     continue  # another process resumed it at the same moment and was faster; no game counts twice
                 except BaseException:
@@ -285,17 +287,9 @@ class Study:
         return min(played + min(self._slice, _even(self._games_left())), self._most)
 
     def _slice_of(self, trial: Trial, target: int, workers: int) -> MatchResult:
-        """Plays a trial up to `target` games, and renews the claim on it meanwhile."""
-        renewed = time.monotonic()
+        """Plays a trial up to `target` games."""
         trial.set_user_attr(CLAIM, _claim())
-
-        def still_here(_: MatchResult) -> None:
-            nonlocal renewed
-            if time.monotonic() - renewed > _LEASE_S / 10:
-                renewed = time.monotonic()
-                trial.set_user_attr(CLAIM, _claim())
-
-        return self.objective.play(trial.params, trial.number, target, workers=workers, progress=still_here)
+        return self.objective.play(trial.params, trial.number, target, workers=workers)
 
     def _games_left(self) -> int:
         """Games that trials may still play; running slices count as played."""
@@ -371,9 +365,28 @@ def _claim_of(trial: FrozenTrial) -> dict[str, Any]:
     return {"host": "", "process": 0, "owner": "", "time": start, **trial.user_attrs.get(CLAIM, {})}
 
 
+@contextmanager
+def _renewed(trial: Trial) -> Iterator[None]:
+    """Renews the claim on a trial until the block ends, however long a game or the choice of a point takes."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(_LEASE_S / 4):
+            with suppress(Exception):  # of a database that is away for a moment
+                trial.set_user_attr(CLAIM, _claim())
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(1.0)
+
+
 def _abandoned(claim: dict[str, Any]) -> bool:
     """Whether the process of a trial has ended, or has not renewed its claim for long."""
-    if time.time() - claim["time"] > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
+    if abs(time.time() - claim["time"]) > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
         return True
     return claim["host"] == machine() and has_ended(claim["process"])
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -127,15 +128,19 @@ class CopyGame(PythonGame):
         self.draws, self.max_steps = draws, max_steps
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
         self.name, self._shared = name, _constants(environment)
+        inner = environment.unwrapped
+        places = [*self._shared.values(), inner.action_space, inner.observation_space]  # these may be the class's
+        spaces = {id(space): space for part in places for space in _spaces_in(part)}.values()
+        for owner in (inner, *spaces):  # else a copy makes its generator at its first draw, unseen
+            if getattr(owner, "_np_random", self) is None:
+                owner._np_random = np.random.default_rng(0)
         memo = dict(self._shared)
         self.copied(environment, memo)
-        parts = [
-            *self._shared.values(),
-            *memo.get(id(memo), []),
-        ]  # a memo lists all copies under its own address
+        parts = [*self._shared.values(), *memo.get(id(memo), [])]  # a memo lists all copies under its own address
         self._generators = [part for part in parts if isinstance(part, GENERATORS)]
         self._shared |= {id(part): part for part in self._generators}
         self.salt = derive_seed(shown(observation), *map(repr, self.generator_states()))
+        self._generators += [space._np_random for space in spaces]
         start = self.copied(environment)
         kind = _DrawnState if draws else CopyState
         super().__init__(
@@ -175,7 +180,11 @@ class CopyGame(PythonGame):
                 f"{self.name}: step must return (observation, reward, terminated, truncated, info), not {answer!r}"
             )
         observation, reward, terminated, truncated, _ = answer
-        return observation, self._number("the reward of step", reward), bool(terminated or truncated)
+        try:
+            is_over = bool(terminated) or bool(truncated)
+        except ValueError:
+            raise InvalidGame(f"{self.name}: terminated and truncated must each be true or false") from None
+        return observation, self._number("the reward of step", reward), is_over
 
     def generator_states(self) -> list[Any]:
         """The states of the environment's random generators."""
@@ -216,6 +225,15 @@ class CopyGame(PythonGame):
             f"draw{action}" if self.draws and number % 2 != is_natures else str(action)
             for number, action in enumerate(actions)
         ]
+
+
+def _spaces_in(part: Any) -> list[Any]:
+    """A space and all those that it is made of; empty for anything else."""
+    from gymnasium import spaces
+
+    inner = getattr(part, "spaces", ())
+    inner = list(inner.values() if isinstance(inner, Mapping) else inner)
+    return [part, *(space for one in inner for space in _spaces_in(one))] if isinstance(part, spaces.Space) else []
 
 
 def _constants(environment: Any) -> dict[int, Any]:

@@ -84,7 +84,7 @@ class Surrogate:
             kernel = kernel + _OfFunction(_matern(num_dimensions), knots)
         with _quiet_and_single(self._seed):
             # A single observation has no spread to standardise by, and equal ones have that of rounding.
-            rounding = 1e-12 * float(np.abs(values).max(initial=0.0))
+            rounding = 1e-12 * float(np.abs(values).max(initial=0.0)) or 1e-12
             scaled = Standardize(m=1, min_stdv=rounding) if num_points > 1 else None
             self._model = SingleTaskGP(self._points, y, noise, covar_module=kernel, outcome_transform=scaled)
             fit_gpytorch_mll(ExactMarginalLogLikelihood(self._model.likelihood, self._model))
