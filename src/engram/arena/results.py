@@ -186,10 +186,10 @@ class Results(Database):
         with self.changing(match_id) as connection:
             connection.execute(sql.delete(_CLAIM).where(_CLAIM.c.match_id == match_id, _CLAIM.c.owner == owner))
 
-    def games(self, match_id: int, *, first: int = 0, last: int = 2**31 - 1) -> list[GameRecord]:
-        """The recorded games of a match in order, those with numbers from `first` to `last`."""
-        wanted = (_GAME.c.match_id == match_id) & _GAME.c.number.between(first, last)
-        ordered = sql.select(*_RECORD).where(wanted).order_by(_GAME.c.number)
+    def games(self, match_id: int, *, first: int = 0, count: int | None = None) -> list[GameRecord]:
+        """The recorded games of a match in order, from a number on; at most `count` of them."""
+        wanted = (_GAME.c.match_id == match_id) & (_GAME.c.number >= first)
+        ordered = sql.select(*_RECORD).where(wanted).order_by(_GAME.c.number).limit(count)
         with self.reading() as connection:
             return [_game_record(row) for row in connection.execute(ordered)]
 

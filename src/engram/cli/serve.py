@@ -50,6 +50,8 @@ def serve(
     preset(search)
     token = token_in(cache_root())
     listener = _listener(host, port)
+    if host not in LOOPBACK and host.strip("0123456789.:abcdefABCDEF") == "":
+        host = listener.getsockname()[0]  # a number as browsers write it
     settings = Settings(
         token=token, game=game, search=search, database=database, max_searches=max_searches, allow_files=allow_files,
         hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host.lower()),

@@ -26,7 +26,7 @@ from engram.web import memories, players, positions, trees
 from engram.web.events import Channel
 from engram.web.fields import Fields
 from engram.web.positions import PlayedGame
-from engram.web.reader import ResultsReader
+from engram.web.reader import PAGE, ResultsReader
 from engram.web.runs import Runs
 from engram.web.security import LOOPBACK, Guard
 from engram.web.sessions import Busy, Missing, Sessions
@@ -105,6 +105,7 @@ class Server:
 
     def search(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Starts a search of a position."""
+        fields.check_names("game", "start", "moves", "search", "simulations", "seconds", "seed", "explain")
         line = self._line(fields)
         session = self.sessions.start(
             lambda: players.session(fields, line.game, line.state, allow_files=self._allows(fields.text("search")))
@@ -161,7 +162,8 @@ class Server:
         number = fields.maybe_whole("number", 0, 2**31 - 1)
         if number is not None:
             return self.records.game(_number_of(names), number)
-        return {"games": self.records.games(_number_of(names), fields.whole("first", 0, 2**31 - 1, 0))}
+        first, count = fields.whole("first", 0, 2**31 - 1, 0), fields.whole("count", 1, 10_000, PAGE)
+        return {"games": self.records.games(_number_of(names), first, count)}
 
     def ratings(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Ratings, trainings and studies in the database."""

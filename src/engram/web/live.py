@@ -71,6 +71,14 @@ class LiveSearch(anywidget.AnyWidget):
         super().__init__(opened=opened(self._line()), search_text=search.preset.text)
         self.on_msg(self._on_message)
 
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The widget, and for viewers without widgets its position and result as HTML."""
+        data = super()._repr_mimebundle_(**options)
+        shown = data[0] if isinstance(data, tuple) else data
+        if shown is not None:
+            shown["text/html"] = "".join(part._repr_html_() for part in (self.state, self.result) if part is not None)
+        return data
+
     @property
     def state(self) -> State:
         """The position on the board."""

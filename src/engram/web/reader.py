@@ -80,12 +80,12 @@ class ResultsReader:
                           now.elo_high, now.sprt.llr if now.sprt else math.nan))])  # fmt: skip
         return row | {"curve": curve, "text": str(self._counted[number][1])}
 
-    def games(self, number: int, first: int) -> list[dict[str, Any]]:
-        """`PAGE` games of a match from a number on."""
+    def games(self, number: int, first: int, count: int) -> list[dict[str, Any]]:
+        """The first games of a match from a number on, as many as there are and at most `count`."""
         with self._open() as results:
             players = configuration_of(results.match(number)).players
             names = ("number", "pair", "first", "opening", "outcome", "reason")
-            records = results.games(number, first=first, last=first + PAGE - 1)
+            records = results.games(number, first=first, count=count)
         return [
             {name: getattr(record, name) for name in names} | {"moves": len(record.moves), "players": players}
             for record in records
@@ -99,8 +99,8 @@ class ResultsReader:
         """
         with self._open() as results:
             configuration = configuration_of(results.match(number))
-            records = results.games(number, first=game, last=game)
-        if not records:
+            records = results.games(number, first=game, count=1)
+        if not records or records[0].number != game:
             raise DatabaseError(f"match {number} has no game {game}")
         allowed = self._allows(configuration.game)
         with configuration.stored(f"match {number} of {shown(self.database)}", allow_files=allowed):

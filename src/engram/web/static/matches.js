@@ -4,21 +4,24 @@ import { get, post } from "./api.js";
 import { drawCurves } from "./charts.js";
 import { count, element, percent, renew, safe, say, signed, tick, trying, units } from "./html.js";
 
-const EVERY_MS = 2000, WIDTH = 120;
+const EVERY_MS = 2000, WIDTH = 120, MOST_GAMES = 4000;
 /** A game's result: one player reaches a return, two win or lose. */
 const resultOf = ({ outcome, players }) => (players === 1 ? units(outcome) : outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "a draw");
+const number = (value) => (Number.isInteger(value) ? count(value) : value.toPrecision(3)).replace("-", "−");
 const elo = (number) => (number === null ? "∞" : signed(number, 0));
 
 /** A point with its interval on a scale from `low` to `high`. */
 function whisker(value, from, to, low, high, middle) {
   const x = (number) => ((Math.min(Math.max(number, low), high) - low) / (high - low) * (WIDTH - 8) + 4).toFixed(1);
-  return `<svg class="whisker" viewBox="0 0 ${WIDTH} 16" width="${WIDTH}" height="16" aria-hidden="true"><path class="zero" d="M${x(middle)} 1V15"/><path d="M${x(from)} 8H${x(to)}M${x(from)} 4V12M${x(to)} 4V12"/><circle cx="${x(value)}" cy="8" r="3.5"/></svg>`;
+  const cap = (number) => (number === null ? "" : `M${x(number)} 4V12`); // an end without a bound has none
+  return `<svg class="whisker" viewBox="0 0 ${WIDTH} 16" width="${WIDTH}" height="16" aria-hidden="true"><path class="zero" d="M${x(middle)} 1V15"/><path d="M${x(from ?? low)} 8H${x(to ?? high)}${cap(from)}${cap(to)}"/><circle cx="${x(value)}" cy="8" r="3.5"/></svg>`;
 }
 
 export class Matches {
   #timer = 0;
   #open = null; // the number of the match that is shown
   #shown = null; // what its curves were drawn from
+  #listing = 0; // the latest request for its games
   #ratings = "";
   #learned = new Map(); // by the name of a study
 
@@ -63,7 +66,7 @@ export class Matches {
       const number = event.target.closest("[data-game]")?.dataset.game;
       if (number) trying(() => this.#view(+number));
     });
-    this.find(".more").addEventListener("click", () => trying(() => this.#more()));
+    this.find(".more").addEventListener("click", () => { this.wanted += 40; trying(() => this.#list()); });
     this.find(".viewer .row").addEventListener("click", (event) => {
       const by = event.target.closest("[data-step]")?.dataset.step;
       if (by) trying(() => this.#step(+by));
@@ -105,7 +108,7 @@ export class Matches {
     renew(this.find(".all"), matches.length ? head + `<tbody>${rows.join("")}</tbody>` : "");
     const open = matches.find((match) => match.id === this.#open);
     const state = open && `${open.id}:${open.games}`;
-    if (open && state !== this.#shown) { this.#shown = state; trying(() => this.#curves(open)); }
+    if (open && state !== this.#shown) { this.#shown = state; trying(() => this.#curves(open)); trying(() => this.#list()); }
   }
 
   async #start(form) {
@@ -123,9 +126,8 @@ export class Matches {
     find(".one").hidden = false;
     find(".viewer").hidden = true;
     find(".games").innerHTML = "";
-    this.nextGame = 0;
+    this.wanted = 40;
     this.#draw();
-    trying(() => this.#more());
     find(".one").scrollIntoView({ block: "nearest" });
   }
 
@@ -146,13 +148,13 @@ export class Matches {
       { x: "games", y: "LLR", low: Math.min(match.sprt.lower * 1.1, match.sprt.llr), high: Math.max(match.sprt.upper * 1.1, match.sprt.llr), lines: [match.sprt.lower, match.sprt.upper], format: tick });
   }
 
-  async #more() {
-    const number = this.#open, { games } = await post(`matches/${number}/games`, { first: this.nextGame });
-    if (number !== this.#open) return;
-    if (!this.nextGame) this.find(".games").innerHTML = `<thead><tr><th scope="col">Game</th><th scope="col">First</th><th scope="col">Result</th><th scope="col" class="number">Moves</th></tr></thead><tbody></tbody>`;
-    this.find(".games tbody").insertAdjacentHTML("beforeend", games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${+one.number}">${+one.number}</button></th><td>${safe(one.first)}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`).join(""));
-    this.nextGame = games.length ? games.at(-1).number + 1 : this.nextGame;
-    this.find(".more").hidden = games.length < 40;
+  /** The first games; several processes record them in any order, so that new ones may stand between those shown. */
+  async #list() {
+    const request = ++this.#listing, { games } = await post(`matches/${this.#open}/games`, { count: this.wanted });
+    if (request !== this.#listing) return;
+    const rows = games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${+one.number}">${+one.number}</button></th><td>${safe(one.first)}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`);
+    renew(this.find(".games"), `<thead><tr><th scope="col">Game</th><th scope="col">First</th><th scope="col">Result</th><th scope="col" class="number">Moves</th></tr></thead><tbody>${rows.join("")}</tbody>`);
+    this.find(".more").hidden = games.length < this.wanted || this.wanted >= MOST_GAMES;
   }
 
   async #view(number) {
@@ -209,7 +211,7 @@ export class Matches {
     for (const league of leagues) {
       const ends = league.rows.flatMap((row) => [row.elo_low, row.elo_high, row.elo]).filter((number) => number !== null);
       const low = Math.min(...ends, 0), high = Math.max(...ends, 1);
-      place.append(element(`<section class="panel" aria-label="Ratings of ${safe(league.game)}, ${safe(league.budget)}"><h2>Ratings in ${safe(league.game)}, ${safe(league.budget)} a move</h2><div class="scroll tall" tabindex="0" role="region" aria-label="Ratings, ${safe(league.game)}, ${safe(league.budget)}"><table><thead><tr><th scope="col" class="number">Rank</th><th scope="col">Player</th><th scope="col">Elo, 95 %</th><th scope="col" class="number">Games</th><th scope="col" class="number">Points</th></tr></thead><tbody>${league.rows.map((row) => `<tr><td class="number">${row.rank}</td><th scope="row">${safe(row.player)}</th><td class="value">${row.elo === null ? "–" : whisker(row.elo, row.elo_low ?? low, row.elo_high ?? high, low, high, 0)} ${row.elo === null ? "" : elo(row.elo)}</td><td class="number">${count(row.games)}</td><td class="number">${row.points}</td></tr>`).join("")}</tbody></table></div></section>`));
+      place.append(element(`<section class="panel" aria-label="Ratings of ${safe(league.game)}, ${safe(league.budget)}"><h2>Ratings in ${safe(league.game)}, ${safe(league.budget)} a move</h2><div class="scroll tall" tabindex="0" role="region" aria-label="Ratings, ${safe(league.game)}, ${safe(league.budget)}"><table><thead><tr><th scope="col" class="number">Rank</th><th scope="col">Player</th><th scope="col">Elo, 95 %</th><th scope="col" class="number">Games</th><th scope="col" class="number">Points</th></tr></thead><tbody>${league.rows.map((row) => `<tr><td class="number">${row.rank}</td><th scope="row">${safe(row.player)}</th><td class="value">${row.elo === null ? "–" : whisker(row.elo, row.elo_low, row.elo_high, low, high, 0)} ${row.elo === null ? "" : `${elo(row.elo)} <small>[${elo(row.elo_low).replace("∞", "−∞")}, ${elo(row.elo_high)}]</small>`}</td><td class="number">${count(row.games)}</td><td class="number">${row.points}</td></tr>`).join("")}</tbody></table></div></section>`));
     }
     for (const training of trainings) {
       const panel = element(`<section class="panel" aria-label="Training ${safe(training.name)}"><h2>Training ${safe(training.about)}</h2><p class="hint">${safe(training.name)}</p>${training.states ? `<p>${count(training.seeds)} seed${training.seeds === 1 ? "" : "s"}, ${count(training.states)} states in the table.</p>` : ""}<p class="finding">${safe(training.findings.at(-1) ?? "")}</p><div class="halves"></div>${training.pictures}</section>`);
@@ -226,7 +228,7 @@ export class Matches {
     }
     for (const study of studies) {
       const top = [...study.trials].sort((a, b) => b.score - a.score).slice(0, 8), names = Object.keys(top[0]?.values ?? {});
-      const panel = element(`<section class="panel" aria-label="Tuning ${safe(study.name)}"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Scores of the trials, ± two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials of ${safe(study.name)}"><table><caption>Trials of the highest scores, ± two deviations</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3).replace("-", "−")}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Tuning ${safe(study.name)}"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Scores of the trials, ± two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials of ${safe(study.name)}"><table><caption>Trials of the highest scores, ± two deviations</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${number(one.values[name] ?? 0)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
       place.append(panel);
       this.#showLearned(panel, study.name);
       const trials = study.trials, column = (from) => trials.map(from);

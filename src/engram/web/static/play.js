@@ -414,7 +414,7 @@ export class Play {
     dialog.querySelector(".options").innerHTML = one
       ? Object.entries(one.options).map(([key, usual]) => typeof usual === "boolean"
         ? `<label class="check"><input type="checkbox" name="${key}" ${String(value(key, usual)) === "true" ? "checked" : ""}> ${key.replaceAll("_", " ")}</label>`
-        : `<label>${key.replaceAll("_", " ")} <input type="number" step="any" name="${key}" value="${safe(value(key, usual))}"></label>`).join("")
+        : `<label>${key.replaceAll("_", " ")} <input type="number" step="any" name="${key}" value="${safe(value(key, usual))}" required></label>`).join("")
       : `<label class="wide">Text <input name="text" value="${safe(this.game.game)}" spellcheck="false" required></label>`;
   }
 
