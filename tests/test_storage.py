@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -134,6 +135,24 @@ def test_what_is_written_whole_takes_the_place_of_the_old_or_leaves_it(tmp_path)
         assert file.read_text() == "old"
     assert file.read_text() == "new"
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+def test_writers_of_one_file_in_one_process_tear_nothing(tmp_path):
+    """Threads, and processes of two containers, may have one process number."""
+    file, torn = tmp_path / f"{'a' * 240}", []
+    durable.save(file, "thing", {}, {"x": np.zeros(1)})
+
+    def write(value):
+        for _ in range(30):
+            durable.save(file, "thing", {}, {"x": np.full(50_000 * value, value)})
+
+    writers = [threading.Thread(target=write, args=(value,)) for value in (1, 2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        values = np.unique(durable.load(file, "thing")[1]["x"])
+        torn += [values] if len(values) > 1 else []
+    assert not torn and [one.name for one in tmp_path.iterdir()] == [file.name]
 
 
 def test_what_a_link_leads_to_is_written(tmp_path):

@@ -127,6 +127,14 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
     with storage.hold(tmp_path / ".truth.json.lock", "held"):
         refused = CliRunner().invoke(app, [*command, "-n", "20"])
     assert refused.exit_code == 2 and "another engram truth writes" in refused.stderr
+    for name, value in (("bias", "x"), ("mistakes", None), ("search", ["a"])):
+        spoilt = {**kept, "rows": [{**row, name: value} for row in kept["rows"]]}
+        (tmp_path / "truth.json").write_text(json.dumps(spoilt))
+        refused = CliRunner().invoke(app, command)
+        assert refused.exit_code == 2 and f"{name} of a row is of another type" in refused.stderr
+    for text in (json.dumps({**kept, "sources": None}), "[" * 100_000):
+        (tmp_path / "truth.json").write_text(text)
+        assert "cannot be read as results of engram truth" in CliRunner().invoke(app, command).stderr
     (tmp_path / "truth.json").write_text("{")
     assert CliRunner().invoke(app, [*command, "-n", "20"]).exit_code == 2
 

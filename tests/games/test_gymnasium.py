@@ -372,6 +372,47 @@ def test_ends_of_one_place_and_other_worth_are_other_positions():
     assert game.hash(ends[0]) != game.hash(ends[1]) and not game.same(*ends)
 
 
+class Late(Counter):
+    """Makes its generator at its first draw, because its reset seeds nothing."""
+
+    def reset(self, *, seed=None, options=None):
+        self.count = 0
+        return 0, {}
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward - float(self.np_random.random()), *rest
+
+
+class OfItsSpace(Late):
+    """Draws from a space, which belongs to the class."""
+
+    action_space = gymnasium.spaces.Discrete(2, start=1)
+
+    def step(self, action):
+        observation, reward, *rest = Counter.step(self, action)
+        return observation, reward - float(self.action_space.sample()), *rest
+
+
+class EndsByAnArray(Counter):
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward, np.array([True, False]), *rest[1:]
+
+
+@pytest.mark.parametrize("kind", [Late, OfItsSpace])
+def test_a_generator_that_is_made_late_or_lies_in_a_space_is_seen(kind):
+    game = own(kind, bounds=(-50.0, 0.0))
+    with pytest.raises(InvalidGame, match="draws random numbers in its steps"):
+        engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=50))
+    game = own(kind, bounds=(-50.0, 0.0), draws=8)
+    values = [
+        engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=100), seed=0).value
+        for _ in range(2)
+    ]
+    assert values[0] == values[1]
+
+
 class OfOldKind(Counter):
     def step(self, action):
         return super().step(action)[:4]
@@ -388,6 +429,7 @@ class WithoutReward(Counter):
     [
         (OfOldKind, r"step must return \(observation, reward, terminated, truncated, info\), not \("),
         (WithoutReward, "the reward of step gave None, not a finite number"),
+        (EndsByAnArray, "terminated and truncated must each be true or false"),
         (Drawing, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
         (Within, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
         (WithinOld, "draws random numbers in its steps"),

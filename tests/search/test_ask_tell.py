@@ -14,7 +14,7 @@ import engram
 from engram import storage
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
-from engram.errors import InvalidFile, InvalidParameter, InvalidState, OperatorError
+from engram.errors import IllegalAction, InvalidFile, InvalidParameter, InvalidState, OperatorError
 from engram.games.python_game import PythonGame
 from engram.memory.features import Features
 from engram.memory.similar_positions import remembering
@@ -416,6 +416,36 @@ def test_leaves_in_flight_hold_the_root():
         Search(CONNECT_FOUR, "puct").ask()
     with pytest.raises(InvalidParameter, match="budget"):
         Search(CONNECT_FOUR, "puct(selection=gumbel)", leaves=1).ask()
+
+
+@pytest.mark.parametrize("action", [3, "4"])
+def test_after_a_move_without_a_subtree_the_next_leaf_is_below_it(action):
+    search = Search(CONNECT_FOUR, "uct(reuse_tree=false)", leaves=1)
+    told(search, search.ask(1)[0])
+    for moves in ("4", "44"):
+        search.advance(action)
+        assert CONNECT_FOUR.same(search.ask(1)[0].state, CONNECT_FOUR.play_moves(moves))
+        search.forget(search.leaves[0])
+    search.clear()
+    assert CONNECT_FOUR.same(search.ask(1)[0].state, CONNECT_FOUR.initial_state())
+    game = engram.game("tic_tac_toe")
+    over = Search(game, "uct", leaves=1)
+    told(over, over.ask(1, state=game.play_moves("a1 b1 a2 b2"))[0])
+    over.advance("a3")
+    with pytest.raises(InvalidState, match="the game is over"):
+        over.ask(1)
+    with pytest.raises(IllegalAction):
+        over.advance("c3")
+
+
+def test_a_move_is_followed_by_its_name_as_by_its_number():
+    trees = []
+    for action in (3, "4"):
+        search = Search(CONNECT_FOUR, "uct")
+        search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
+        search.advance(action)
+        trees.append(search.tree.num_nodes)
+    assert trees[0] == trees[1] > 50
 
 
 def test_nothing_is_left_to_ask():

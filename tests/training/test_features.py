@@ -87,6 +87,17 @@ def test_games_are_held_out_whole_and_sampling_goes_on(sampler, tmp_path):
         GroupSampler(replace(SAMPLING, seed=1)).load(tmp_path / "half")
 
 
+def test_positions_of_a_search_that_was_edited_are_refused(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import engram\n\ndef mine():\n    return engram.presets.uct(exploration=0.5)\n")
+    sampling = replace(SAMPLING, search=f"{file}:mine")
+    GroupSampler(sampling).save(tmp_path / "some")
+    GroupSampler(sampling).load(tmp_path / "some")
+    file.write_text(file.read_text().replace("0.5", "0.25"))
+    with pytest.raises(InvalidFile, match="of a game or search in other files"):
+        GroupSampler(sampling).load(tmp_path / "some")
+
+
 def test_values_by_search_are_near_the_exact_ones():
     made = GroupSampler(Sampling("tic_tac_toe", simulations=100, label_simulations=500))
     while made.positions < 10 * MEMBERS:

@@ -219,6 +219,10 @@ def test_the_posterior_has_the_unit_of_its_scores(unit):
         Surrogate(points, 1e155 * scores, np.ones(12))
 
 
+def test_scores_of_zero_alone_have_a_posterior():
+    assert np.abs(Surrogate(np.array([[0.1], [0.9]]), [0.0, 0.0], [0.1, 0.1]).mean(np.array([[0.5]]))).max() < 1e-6
+
+
 def test_the_unit_of_the_score_changes_nothing():
     def chosen(scale):
         sampler = NoisySampler(RANGES, trial_games=80, slice_games=40, seed=1)

@@ -35,7 +35,7 @@ from engram.errors import DatabaseError, InvalidSpecification
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
-from engram.tuning.study import CLAIM, RECOMMENDED, Study, recorded_study
+from engram.tuning.study import CLAIM, RECOMMENDED, Study, _renewed, recorded_study
 from tests.progress import num_recorded
 
 WHERE = space("uct", tune=["exploration=0.2:3:log"])
@@ -233,8 +233,19 @@ def test_others_trials_are_left_alone(tmp_path):
     trial = one.optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time()})
     assert one._adopt() is None
-    trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() - 10_000})
-    assert one._adopt() is not None
+    for seconds in (-100, 10_000):  # the other one's clock was ahead, or it is gone
+        trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() - seconds})
+        assert one._adopt() is not None
+
+
+def test_the_claim_on_a_trial_is_renewed_while_a_game_lasts(tmp_path, monkeypatch):
+    monkeypatch.setattr("engram.tuning.study._LEASE_S", 0.2)
+    one = study(tmp_path / "s.sqlite")
+    trial = one.optuna.ask(WHERE.ranges)
+    trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": 0.0})
+    with _renewed(trial):
+        while one.trials()[0].user_attrs[CLAIM]["time"] == 0.0:
+            time.sleep(0.05)
 
 
 def test_a_process_of_another_machine_with_our_number_is_not_us(tmp_path):

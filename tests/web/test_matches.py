@@ -94,6 +94,11 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     seen = page.locator(".all tbody tr").first.locator("td").nth(1)
     before = seen.text_content()
     expect(seen).not_to_have_text(before)  # new games show by themselves
+    page.locator(".all tbody tr").first.get_by_role("button").click()
+    expect(page.locator(".games tbody tr")).to_have_count(40)
+    page.get_by_role("button", name="More games").dblclick()
+    expect(page.locator(".games tbody tr")).to_have_count(120)
+    assert page.locator(".games tbody button").all_inner_texts() == [str(number) for number in range(120)]
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".run b").first).to_have_text("stopped")
     stopped = games()

@@ -250,15 +250,15 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
         raise InvalidParameter(
             "two extensions of one kind have one store, which would count all twice: give each its own"
         )
+    for kind in HOOKS:
+        if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
+            raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")
     written: set[tuple[int, Column]] = set()
     for extension in extensions:
         parts = {(id(hook.definition), column) for hook in extension.operators.values() for column in hook.columns}
         if written & parts:
             raise InvalidParameter(f"{extension.name} occurs twice, and would count all twice: leave one out")
         written |= parts
-    for kind in HOOKS:
-        if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
-            raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")
     columns = [advice.column for advice in assembly.advice]
     if len(set(columns)) < len(columns):
         raise InvalidParameter(f"two extensions advise in the column {columns[0].name}: give each a column of its own")
