@@ -830,7 +830,7 @@ class Game:
             return False
 
     def __repr__(self) -> str:
-        return f"Game({self.name!r}, {self.num_actions} actions)"
+        return f"{type(self).__name__}({self.name!r}, {self.num_actions} actions)"
 
     # --------------------------------------------------------------------------- inner parts
 

@@ -449,9 +449,6 @@ class PythonGame(Game):
     def parse_state(self, diagram: str) -> Any:
         raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")
 
-    def __repr__(self) -> str:
-        return f"PythonGame({self.name!r}, {self.num_actions} actions)"
-
     def require_start(self) -> None:
         """See `Game`. If a copy has another hash, hashes tell nothing. Addresses of objects in texts do not count."""
 

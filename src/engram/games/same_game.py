@@ -79,16 +79,10 @@ def _fill(state, cell, seen, stack):
         at = stack[waiting]
         size += 1
         height = at % rows
-        for side in range(4):
-            if side == 0:
-                neighbour = at + 1 if height + 1 < rows else at
-            elif side == 1:
-                neighbour = at - 1 if height > 0 else at
-            elif side == 2:
-                neighbour = at + rows if at + rows < total else at
-            else:
-                neighbour = at - rows if at >= rows else at
-            if state.cells[neighbour] == colour and seen[neighbour] == 0:
+        for neighbour, is_inside in (
+            (at + 1, height + 1 < rows), (at - 1, height > 0), (at + rows, at + rows < total), (at - rows, at >= rows),
+        ):  # fmt: skip
+            if is_inside and state.cells[neighbour] == colour and seen[neighbour] == 0:
                 seen[neighbour] = 1
                 stack[waiting] = neighbour
                 waiting += 1
@@ -124,12 +118,10 @@ def _take(state, action):
         height = 0
         for cell in range(column * rows, (column + 1) * rows):
             colour = state.cells[cell]
+            state.cells[cell] = 0
             if colour != 0 and seen[cell] == 0:
-                state.cells[cell] = 0
                 state.cells[target * rows + height] = colour
                 height += 1
-            else:
-                state.cells[cell] = 0
         if height > 0:
             target += 1
     state.left -= size

@@ -78,13 +78,6 @@ def linked_row(store, link):
 
 
 @compiled(inline=True)
-def _query_again(store, link, num_neighbours, temperature):
-    """Queries the memory about a linked node, by the features in its entry; returns as `query`."""
-    row = linked_row(store, link)
-    return 0 if row < 0 else query(store, row_of(store, row), num_neighbours, temperature)
-
-
-@compiled(inline=True)
 def _advise(tree, column, path, at, store):
     """Makes the last answer the advice on a node of a path."""
     advice = column[np.int64(path[at])]
@@ -123,7 +116,8 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     if every_node:
         for at in range(depth):
             node = np.int64(nodes_on_path[at])
-            status = _query_again(store, links[node], num_neighbours, parameters.temperature)
+            row = linked_row(store, links[node])
+            status = query(store, row_of(store, row), num_neighbours, parameters.temperature) if row >= 0 else 0
             if status < 0:
                 return -1
             if status > 0:

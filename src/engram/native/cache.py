@@ -71,8 +71,8 @@ def _imports(path: str, root: str) -> tuple[str, ...]:
     """
     files: list[str] = []
     for source, names in _parsed_statements(path) if root else _statements(path):
-        level = len(source) - len(source.lstrip(".")) if root else 0
-        base = source.lstrip(".") if level else _absolute(source, path)
+        base = source.lstrip(".")
+        level = len(source) - len(base)
         file_of = partial(_file_in, str(Path(path).parents[level - 1])) if level else partial(_file_of, root)
         modules = names
         if source:
@@ -113,22 +113,6 @@ def _parsed_statements(path: str) -> Iterator[tuple[str, list[str]]]:
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if name == "import_module" and isinstance(node.args[0].value, str):
                 yield "", [node.args[0].value]
-
-
-def _package_of(path: str) -> str:
-    for name, module in list(sys.modules.items()):
-        if getattr(module, "__file__", None) == path:
-            return name if os.path.basename(path) == "__init__.py" else name.rpartition(".")[0]
-    return ""
-
-
-def _absolute(source: str, path: str) -> str:
-    if not source.startswith("."):
-        return source
-    package = _package_of(path)
-    level = len(source) - len(source.lstrip("."))
-    parents = package.split(".")[: len(package.split(".")) - level + 1]
-    return ".".join([*parents, source.lstrip(".")]).rstrip(".")
 
 
 def _file_in(folder: str, name: str) -> str | None:

@@ -18,11 +18,19 @@ from engram.native.jit import compiled
 _INT = ir.IntType(64)
 
 
-def _call_address(builder: Any, signature: Any, arguments: Any, result: Any) -> Any:
-    address, packed = arguments
-    values = cgutils.unpack_tuple(builder, packed, len(signature.args[1]))
-    function = ir.FunctionType(result, [value.type for value in values])
-    return builder.call(builder.inttoptr(address, function.as_pointer()), values)
+def _caller(returns: Any, text: str) -> Any:
+    """An intrinsic that calls a C function; `text` is its documentation."""
+
+    def call(typingctx: Any, address: Any, arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            parts = cgutils.unpack_tuple(builder, values[1], len(arguments))
+            function = ir.FunctionType(context.get_value_type(returns), [part.type for part in parts])
+            return builder.call(builder.inttoptr(values[0], function.as_pointer()), parts)
+
+        return returns(types.int64, arguments), generate
+
+    call.__doc__ = text
+    return intrinsic(call)
 
 
 class _DtypeHolder(types.Opaque):  # type: ignore[misc]
@@ -60,24 +68,8 @@ def dtype_holder(holder: type) -> type:
     return holder
 
 
-@intrinsic
-def call(typingctx: Any, address: Any, arguments: Any) -> Any:
-    """Calls the C function at `address` with a tuple of numbers; int64 result."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call_address(builder, signature, values, _INT)
-
-    return types.int64(types.int64, arguments), generate
-
-
-@intrinsic
-def call_float(typingctx: Any, address: Any, arguments: Any) -> Any:
-    """Calls the C function at `address` with a tuple of numbers; float64 result."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _call_address(builder, signature, values, ir.DoubleType())
-
-    return types.float64(types.int64, arguments), generate
+call = _caller(types.int64, "Calls the C function at `address` with a tuple of numbers; int64 result.")
+call_float = _caller(types.float64, "Calls the C function at `address` with a tuple of numbers; float64 result.")
 
 
 @intrinsic

@@ -106,38 +106,31 @@ def is_child(node, child, shared):
 
 @compiled(inline=True)
 def enter(program, tree, index, choice, rng):
-    """Enters the child of a node that `choice` encodes, or the next; returns it, or 0 if another thread was faster."""
-    node = nodes_of(tree)[index]
+    """Enters the child of a node that `choice` encodes (`entering`), which then counts as visited.
+
+    For EXPAND it is the first of sorted children, else a random one. Returns it, or 0 if another thread was faster.
+    """
+    nodes = nodes_of(tree)
+    node = nodes[index]
     shared = tree.shared != 0
     if shared and ((choice == EXPAND and node.flags & CHANCE) or not claim(tree, index)):
         return np.int64(0)
-    child = np.int64(0)
-    is_entered = choice != EXPAND and entering(choice) < np.int64(node.first_child) + np.int64(node.num_visited)
-    if node.num_visited < node.num_children and not is_entered:
-        child = next_child(program, tree, node, choice, rng)
+    visited = np.int64(node.num_visited)
+    unvisited = np.int64(node.num_children) - visited
+    child = np.int64(node.first_child) + visited
+    if unvisited == 0 or (choice != EXPAND and entering(choice) < child):
+        child = np.int64(0)
+    else:
+        if choice != EXPAND:
+            swap_children(tree, nodes, child, entering(choice))
+        elif program.sorted_children == 0 and not node.flags & PRIORS and unvisited > 1:
+            swap_children(tree, nodes, child, child + np.int64(random_below(rng, unvisited)))
+        if shared:
+            enter_flight(tree, child)
+            fence()
+        node.num_visited = np.uint16(visited + 1)
     if shared:
         release(tree, index)
-    return child
-
-
-@compiled(inline=True)
-def next_child(program, tree, node, choice, rng):
-    """The next child to visit, now counted as visited.
-
-    `choice` encodes it (`entering`); for EXPAND it is the first of sorted children, else a random one.
-    """
-    nodes = nodes_of(tree)
-    first = np.int64(node.first_child)
-    visited = np.int64(node.num_visited)
-    child = first + visited
-    if choice != EXPAND:
-        swap_children(tree, nodes, child, entering(choice))
-    elif program.sorted_children == 0 and not node.flags & PRIORS and np.int64(node.num_children) - visited > 1:
-        swap_children(tree, nodes, child, child + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
-    if tree.shared != 0:
-        enter_flight(tree, child)
-        fence()
-    node.num_visited = np.uint16(visited + 1)
     return child
 
 

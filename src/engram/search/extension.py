@@ -14,7 +14,6 @@ Hooks of one kind are called in the order of the extensions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,16 +190,6 @@ class Assembly:
     def rollout_moves(self) -> Extension | None:
         """The first extension that reads the moves of rollouts."""
         return next((extension for extension in self.extensions if extension.rollout_moves), None)
-
-    @property
-    def rollout_decay(self) -> float:
-        """Factor of a rollout's value for each of its moves, by all extensions together."""
-        return math.prod(extension.rollout_decay for extension in self.extensions)
-
-    @property
-    def rollout_discount(self) -> float:
-        """The part of `rollout_decay` that shrinks returns in the game's units."""
-        return math.prod(extension.rollout_discount for extension in self.extensions)
 
 
 def assemble(game: Game, preset: Preset) -> Assembly:

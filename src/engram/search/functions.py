@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,7 +118,8 @@ class Functions:
             raise InvalidParameter("a memory reads the network's layer at every leaf: leave expand_after out")
         program["rollout_share"] = 0.0 if is_late else share
         program["answer_visits"] = max(1, round(visits / share - visits)) if is_late and share else 1
-        program["rollout_decay"], program["rollout_discount"] = assembly.rollout_decay, assembly.rollout_discount
+        for name in ("rollout_decay", "rollout_discount"):
+            program[name] = math.prod(getattr(extension, name) for extension in assembly.extensions)
 
     def _rollout(self) -> tuple[int, bool]:
         """The address of the game's rollout (0: the kernel plays it move by move), and whether it logs its moves."""

@@ -597,9 +597,9 @@ def run_batches(programs, slots, waiting, count, turn, batch, answers, enough):
             slots[leaves[0]].status = status
         else:
             finish_all(programs, slots, leaves, batch, values[:count], weights[:count], embeddings[:count])
-        if total_done(slots) >= enough:
+        if slots.done.sum() >= enough:
             return 0
-        lowest = lowest_status(slots)
+        lowest = slots.status.min()  # a failure if there is one, and FINISHED only if all are
         if lowest < 0 or lowest == FINISHED:
             return 0
         count, turn = 0, BEGIN
@@ -619,15 +619,6 @@ def ask(program, tree, batch, values, weights, embeddings):
 
 
 @compiled
-def total_done(slots):
-    """Simulations backed up in all slots since the search began."""
-    total = np.int64(0)
-    for number in range(len(slots)):
-        total += slots[number].done
-    return total
-
-
-@compiled
 def gather(programs, slots, waiting, batch):
     """Copies the states of waiting slots into the rows of `batch` (uint64 words); below 0 is a failure."""
     program = programs[0]
@@ -636,15 +627,6 @@ def gather(programs, slots, waiting, batch):
         if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
             return COPY
     return 0
-
-
-@compiled
-def lowest_status(slots):
-    """The lowest status of all slots: a failure if there is one, and FINISHED only if all are."""
-    lowest = slots[0].status
-    for number in range(1, len(slots)):
-        lowest = min(lowest, slots[number].status)
-    return lowest
 
 
 @compiled

@@ -322,7 +322,7 @@ class Workspace(Addressed):
 
     def finished(self) -> bool:
         """Whether every search has ended."""
-        return int(kernel.lowest_status(self.slots)) == FINISHED
+        return int(self.slots["status"].min()) == FINISHED
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
@@ -484,7 +484,7 @@ class Workspace(Addressed):
 
     def _raise_failures(self) -> None:
         self.game.raise_pending()
-        status = int(kernel.lowest_status(self.slots))
+        status = int(self.slots["status"].min())
         if status < 0:
             raise self._failure(status)
 

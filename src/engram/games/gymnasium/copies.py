@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import IllegalAction, InvalidGame
-from engram.games.game import NATURE, action_number
+from engram.errors import InvalidGame
+from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN, derive_seed
 
@@ -214,10 +214,7 @@ class CopyGame(PythonGame):
         return f"draw{action}" if state is not None and state.intent >= 0 else str(action)
 
     def parse_action(self, text: str, state: Any = None) -> int:
-        word = text.strip().lower().removeprefix("draw")
-        if (number := action_number(word, self.num_actions)) is not None:
-            return number
-        raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
+        return super().parse_action(text.strip().lower().removeprefix("draw"))
 
     def move_names(self, actions: Any, state: Any = None) -> list[str]:
         is_natures = self.draws > 0 and state is not None and state.intent >= 0

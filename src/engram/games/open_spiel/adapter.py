@@ -268,9 +268,6 @@ class OpenSpielGame(PythonGame):
                 return self._kind(self, state)
         raise InvalidState(f"{self.name}: OpenSpiel reads no position in this text; give the moves instead")
 
-    def __repr__(self) -> str:
-        return f"OpenSpielGame({self.name!r}, {self.num_actions} actions)"
-
     def _try_out(self, has_chance: bool) -> None:
         """Plays random games in Python, where an error is an exception."""
         state, draws = self.spiel.new_initial_state(), random.Random(0)

@@ -23,10 +23,7 @@ candidate_dtype = np.dtype(
     [
         ("evaluation", np.float64),  # value of the node's first evaluation, for player 0
         ("noise", np.float64),  # g of a child of the root
-        (
-            "before",
-            np.int64,
-        ),  # visits of a child of the root before this root's search; of the root: 1
+        ("before", np.int64),  # visits of a child of the root before this root's search; of the root: 1
     ]
 )
 
