@@ -1,6 +1,7 @@
-"""All errors that engram raises on purpose, each with one clear sentence.
+"""The base and the common errors of engram, each with one clear sentence.
 
-All derive from `EngramError`; the command line prints the sentence and exits with code 2.
+All derive from `EngramError`; the command line prints the sentence and exits with code 2, or with 1 if output cannot be
+written.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class InvalidLimit(EngramError, ValueError):
 
 
 class InvalidParameter(EngramError, ValueError):
-    """A number outside the range that an operator accepts."""
+    """An argument is out of range, conflicts with another, or does not fit the game or the search."""
 
 
 class OperatorError(EngramError, RuntimeError):

@@ -203,7 +203,7 @@ def test_what_one_player_cannot_have_is_refused_in_a_sentence():
     with pytest.raises(InvalidParameter, match="opening_judge is for games of two players"):
         configure(walk(), "random", "random", games=2, opening_judge="uct")
     for player in ("minimax(depth=2)", "alpha_beta(depth=2)"):
-        with pytest.raises(InvalidParameter, match="search by depth needs a game of two players"):
+        with pytest.raises(InvalidParameter, match="depth-limited search needs a game of two players"):
             configure(walk(), player, "random", games=2)
     with pytest.raises(engram.errors.InvalidSpecification):
         configure(walk(), "solver", "random", games=2)

@@ -1,4 +1,4 @@
-"""Minimax and alpha-beta by depth over any game: one compiled loop that can stop and resume.
+"""Depth-limited minimax and alpha-beta over any game: one compiled loop that can stop and resume.
 
 The loop keeps its own stack, one frame a ply, so that it runs in slices between which Ctrl-C is handled. It
 calls the game and the heuristic by their addresses, so it is compiled once for all games.
@@ -137,7 +137,7 @@ def advance(search, frames, actions, root_values, history, max_nodes):
 
 @dataclass(frozen=True)
 class DepthResult:
-    """The result of a search by depth.
+    """The result of a depth-limited search.
 
     Attributes:
       value: in [-1, 1] for the player to move.
@@ -169,10 +169,10 @@ class DepthSearch(Addressed):
     Cost: memory for depth + 1 states.
     """
 
-    title, instead = "a search by depth", "make another DepthSearch"
+    title, instead = "a depth-limited search", "make another DepthSearch"
 
     def __init__(self, game: Game, depth: int, *, prune: bool, heuristic: Callable[[], int] = lambda: 0):
-        game.require_plain("a search by depth")
+        game.require_plain("a depth-limited search")
         if not 1 <= depth <= MAX_DEPTH:
             raise InvalidParameter(f"a depth must be 1 to {MAX_DEPTH}, not {depth}")
         self.game, self.depth, self.prune = game, min(int(depth), game.max_moves), bool(prune)

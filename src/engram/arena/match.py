@@ -65,14 +65,15 @@ def match(
       opening_judge: player whose values decide which openings are played; default all are. A value takes a search of
         1000 simulations. Two strong players each win from the better side of an uneven opening, which then tells
         nothing. The judge must repeat its values: a search that learns from game to game does not.
-      opening_balance: largest size of such a value, in (0, 1] of the largest outcome; default 0.25.
+      opening_balance: largest absolute value of a judgement, in (0, 1] of the largest outcome; default 0.25.
       max_moves: a longer game is a draw; default the game's own bound.
       resign: in (0, 1]: a game ends when the values of both sides, each in its last three moves, name the same
         winner by at least this much; a player without values never agrees. This halves the games of Go between
         searches with rollouts, whose values show the winner early. None plays every game out.
       sprt: test that ends the match early, an `engram.Sprt` or a text such as `"elo0=0,elo1=20"`; pairs count in their
         order, not in the order in which they end.
-      workers: processes; default `$ENGRAM_WORKERS`, or one a core; 1 plays in this process; at most 4 a core, or 64.
+      workers: processes; default `$ENGRAM_WORKERS`, or one per core; 1 plays in this process; at most 64, or 4 per core
+        if that is more.
       database: file or URL (`postgresql+psycopg://…`); default `engram.sqlite` in the working directory; `":memory:"`
         keeps nothing.
       max_bytes: approximate memory, in each process, for games that searches with networks play at once, ≥ 1;

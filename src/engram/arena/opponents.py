@@ -1,4 +1,4 @@
-"""Opponents without a Monte-Carlo search: random, minimax and alpha-beta by depth, and the perfect solver."""
+"""Opponents without a Monte-Carlo search: random, depth-limited minimax and alpha-beta, and the perfect solver."""
 
 from __future__ import annotations
 
@@ -177,11 +177,11 @@ def _leaf_address(game: Game, heuristic: str | Callable[[Any], float]) -> Callab
 
 @PLAYERS.named("minimax")
 def _minimax(game: Game, depth: int = 4, heuristic: str = "auto", ties: str = "random") -> Player:
-    """Minimax by depth."""
+    """Depth-limited minimax."""
     return DepthPlayer(game, depth=depth, prune=False, heuristic=heuristic, ties=ties)
 
 
 @PLAYERS.named("alpha_beta")
 def _alpha_beta(game: Game, depth: int = 6, heuristic: str = "auto", ties: str = "random") -> Player:
-    """Alpha-beta by depth."""
+    """Depth-limited alpha-beta."""
     return DepthPlayer(game, depth=depth, prune=True, heuristic=heuristic, ties=ties)

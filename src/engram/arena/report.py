@@ -23,7 +23,7 @@ class SideFigures:
     Attributes:
       player: its specification.
       moves: number of its moves, without those of the opening.
-      simulations: mean a move; positions visited for a search by depth.
+      simulations: mean a move; positions visited for a depth-limited search.
       seconds: mean a move, with the time that moving its root took; without that where games are played side by side.
     """
 

@@ -40,7 +40,7 @@ def league(
     plot: Annotated[Optional[Path], option("Draw the ratings into this PNG file.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Which of many players is strongest? Ratings with intervals; the same command again resumes."""
+    """Which of many players is strongest? Ratings with intervals; repeat the command to resume."""
     from engram.arena import league as arena
     from engram.plotting import new_figure
     from engram.storage import check_place
@@ -66,7 +66,7 @@ def league(
     if plot is not None:
         _plot(result, plot)
     if interrupted:
-        raise KeyboardInterrupt("interrupted; the same command again continues from here")
+        raise KeyboardInterrupt("interrupted; repeat the command to continue from here")
 
 
 def _read(file: Path) -> list[str]:

@@ -37,7 +37,7 @@ def match(
     database: options.Database = "engram.sqlite",
     as_json: options.Json = False,
 ) -> None:
-    """Is A stronger than B? Paired games with an interval; the same command again resumes, or helps while it runs."""
+    """Is A stronger than B? Paired games with an interval; repeat the command to resume, or to help while it runs."""
     from engram.arena.configuration import configure
     from engram.arena.match import MatchInterrupted, play_match
 
@@ -56,7 +56,7 @@ def match(
         result, interrupted = interrupt.result, True
     show(result.to_json(), result, as_json)
     if interrupted:
-        raise KeyboardInterrupt("interrupted; the same command again continues from here")
+        raise KeyboardInterrupt("interrupted; repeat the command to continue from here")
 
 
 def line(result: MatchResult) -> str:

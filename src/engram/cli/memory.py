@@ -30,7 +30,7 @@ def build(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Let a search play itself and keep its memory; the same command again continues."""
+    """Let a search play itself and keep its memory; repeat the command to continue."""
     from dataclasses import asdict
 
     from engram.games.catalogue import game as game_of

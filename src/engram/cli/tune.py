@@ -1,4 +1,4 @@
-"""`engram tune`: a study, its confirmation and its report; the same command again continues, or joins."""
+"""`engram tune`: a study, its confirmation and its report; repeat the command to continue or to join."""
 
 from __future__ import annotations
 

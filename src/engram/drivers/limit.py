@@ -14,7 +14,8 @@ class Limit:
     """The end of a search: the first of its bounds.
 
     Args:
-      simulations: passes of select, expand, evaluate, back up; ≥ 1.
+      simulations: passes of select, expand, evaluate, back up; 1 to 4,294,967,295. `decision="max_robust"` may run up
+        to twice as many.
       seconds: wall-clock time, > 0; compiling never counts.
       stop_early: end when no remaining simulation could change the most visited move. It needs `simulations`. The move
         is the same; the statistics are of fewer simulations. It has no effect with another `decision` than robust, with

@@ -35,7 +35,7 @@ class Choice:
 
     Attributes:
       action: a legal action.
-      simulations: of the search; for a search by depth the positions visited; 0 without a search.
+      simulations: of the search; for a depth-limited search the positions visited; 0 without a search.
       seconds: spent on the move; compiling never counts.
       value: for the player to move, in the game's units, as a rule in [-1, 1]; or None.
     """

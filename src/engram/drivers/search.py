@@ -48,7 +48,8 @@ class Search(Turns):
       game: from `engram.game(...)`, a user's own, or a name.
       preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
       max_nodes: bound on the nodes of the tree; None: as many as `max_bytes` holds.
-      max_bytes: bound on the bytes of the nodes of all trees (32 a node in plain UCT).
+      max_bytes: bound on the bytes of the nodes of all trees, columns included (32 per node in plain UCT); default
+        1 GiB.
       threads: simulations side by side, 1 to 256; None: the preset's, usually 1. A search with one thread repeats bit
         for bit; with several on one tree it does not.
       parallel: `tree`: the threads share a tree, kept apart by virtual loss; `root`: each has a tree, and their roots
@@ -257,7 +258,7 @@ class Search(Turns):
 
     @as_run
     def choose(self, state: State, limit: Limit, *, seed: int | None = 0) -> Choice:
-        """Searches as `run` does, but reads the best move alone, which counts where budgets are small.
+        """Searches as `run` does, but reads only the best move, which saves time at small budgets.
 
         Raises:
           KeyboardInterrupt: Ctrl-C; an interrupted search decides no move. Else as `run`.

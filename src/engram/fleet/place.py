@@ -77,7 +77,7 @@ def usable_cores() -> int:
 
 
 def check_workers(count: int) -> None:
-    """Refuses more processes than there is a use for: 4 a core, and with few cores 64.
+    """Refuses more than 64 processes, or than 4 per core if that is more.
 
     Raises:
       InvalidParameter: the count is not a whole number from 1 to that bound.

@@ -1,4 +1,4 @@
-"""Othello on 4×4, 6×6 or 8×8: a move turns over the enemy's stones that it encloses; most stones at the end win.
+"""Othello on 4×4, 6×6 or 8×8: a move turns over the opponent's stones that it encloses; most stones at the end win.
 
 Black is player 0 and moves first. An action is row·size + column, row 0 on top, and the bit of its cell; size² is the
 pass, legal only without another move. The game ends when neither side can move.

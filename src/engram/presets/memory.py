@@ -121,7 +121,8 @@ def memory_puct(
     corrects a learned value, which the paper does not consider; D = 512 instead of 4096.
 
     Raises:
-      InvalidParameter: a layer without a network, or not of it. MissingPackage: no PyTorch.
+      InvalidParameter: a layer without a network, or not of it. MissingPackage: no installed backend computes the
+        network.
     """
     search, memory = _split(options)
     memory.setdefault("correct", network is not None)

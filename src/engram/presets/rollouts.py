@@ -189,8 +189,8 @@ def rave(
 ) -> Preset:
     """UCT with RAVE: the value of a move comes from all simulations in which it was played later, too.
 
-    Without exploration, the default, no bound brings back a move whose first simulations went badly, so more
-    simulations need not find it.
+    Without exploration, the default, the search may never return to a move whose first simulations went badly, however
+    many simulations follow.
 
     Args:
       exploration, equivalence, bias, first_play_urgency: as in `engram.search.extensions.rave.rave`.
@@ -263,7 +263,11 @@ def _seeded(selection: Operator, evaluator: Any, network: str | None, search: Se
 
 @register
 def epsilon_greedy(*, epsilon: float = 0.1, **search: Unpack[SearchOptions]) -> Preset:
-    """Search that follows the highest value, and with probability ε a child drawn uniformly."""
+    """Search that follows the highest value, and with probability ε a child drawn uniformly.
+
+    Args:
+      epsilon: ε in [0, 1]. search: as in `SearchOptions`.
+    """
     return Preset.assemble(selections.epsilon_greedy(epsilon=epsilon), search)
 
 

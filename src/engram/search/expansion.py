@@ -26,7 +26,7 @@ class Expansion:
     """When and how the tree grows.
 
     Args:
-      after: visits of a node before it gets children, ≥ 0; 0 enters a child at once.
+      after: visits of a node before it gets children, 0 to 2,147,483,647; 0 enters a child at once.
       all_children: True: one simulation enters each child of a new inner node before the search continues (the thesis'
         variant). False: one child.
     """

@@ -73,6 +73,10 @@ class Extension:
       keeps: columns that it keeps up to date; their own keeper is then left out.
       enters: `on_expanded` gives children visits, and no `on_entered` is called for them.
       proves: it proves values, which decide the move before visits do.
+
+    Raises:
+      InvalidParameter: an operator of another kind, a rollout_decay or threads out of range, or advice that is no
+        `Advice`.
     """
 
     name: str = ""

@@ -59,7 +59,9 @@ class Preset:
     Args:
       selection, backup: operators of these kinds.
       expansion: when and how the tree grows.
-      decision: final move: `robust`, `max`, `max_robust`, `secure` or `lcb`.
+      decision: final move: `robust`, the most visits; `max`, the highest value; `max_robust`, both, for which it may
+        double a budget of simulations; `secure`, the highest lower bound; `lcb`, the same among moves with at least
+        15 % of the most visits.
       rollout: the policy of rollouts, `uniform`, or `heavy` where the game has one.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may change the state.
@@ -69,7 +71,7 @@ class Preset:
         evaluator gives priors and embeddings alone; or in (0, 1), the share of a rollout in a mean of both.
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that sets
         `weights[actions[k]]` ≥ 0 for each of `count` legal actions; `game`: the game's own; None: uniform.
-      first_nodes: number of nodes, the first of a search, that get priors; None: all.
+      first_nodes: number of nodes, the first of a search, that get priors, 0 to 2,147,483,647; None: all.
       extensions: or functions of the game that make one for each search.
       solver: propagate proven values, and end the search when the root is proven.
       transpositions: nodes of the same position share their value in selection.

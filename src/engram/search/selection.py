@@ -29,7 +29,7 @@ def ucb_scale(parent, exploration):
 
 @selection(exploration=Parameter(1.0, low=0.0), first_play_urgency=Parameter(math.inf))
 def ucb1(tree, node, rng, parameters):
-    """The child of the highest upper confidence bound Q + c·sqrt(ln N(s) / n).
+    """The child with the highest upper confidence bound Q + c·sqrt(ln N(s) / n).
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1] (twice that of [0, 1]).
@@ -61,7 +61,7 @@ def ucb1(tree, node, rng, parameters):
     exploration=Parameter(1.25, low=0.0), first_play_urgency=Parameter(math.nan), reduction=Parameter(0.0, low=0.0)
 )
 def puct(tree, node, rng, parameters):
-    """The child of the highest Q + c·P·sqrt(N(s)) / (1 + n).
+    """The child with the highest Q + c·P·sqrt(N(s)) / (1 + n).
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1].
@@ -82,7 +82,7 @@ def puct(tree, node, rng, parameters):
 
 @compiled(inline=True)
 def puct_choice(tree, nodes, parent, exploration, urgency):
-    """The child of the highest Q + c·P·sqrt(N(s)) / (1 + n); `urgency` is Q of the unvisited."""
+    """The child with the highest Q + c·P·sqrt(N(s)) / (1 + n); `urgency` is Q of the unvisited."""
     sign = sign_of(parent)
     visited = np.uint64(parent.num_visited)
     first = np.uint64(parent.first_child)
@@ -127,7 +127,7 @@ def with_starting_visits(visits, value, prior, highest, strength):
     exploration=Parameter(1.0, low=0.0), prior_exploration=Parameter(0.0, low=0.0), strength=Parameter(200.0, low=0.0)
 )
 def ucb1_prior(tree, node, rng, parameters):
-    """UCB1 in which priors are starting visits: the child of the highest Q + c·sqrt(ln N(s) / max(n, 1)), where
+    """UCB1 in which priors are starting visits: the child with the highest Q + c·sqrt(ln N(s) / max(n, 1)), where
 
         n = N + s·p,   Q = (N·V + s·p·p)/n,   p = P/P_max
 
@@ -174,7 +174,7 @@ def ucb1_prior(tree, node, rng, parameters):
     exploration=Parameter(1.0, low=0.0), bandwidth=Parameter(1.0, low=0.0), narrowing=Parameter(0.1, low=0.0, high=1.0)
 )
 def ucb1_kernel(tree, node, rng, parameters):
-    """UCB1 over a kernel of distances in the tree: the child of the highest Q' + c·sqrt(ln N(s) / n'), where
+    """UCB1 over a kernel of distances in the tree: the child with the highest Q' + c·sqrt(ln N(s) / n'), where
 
         n' = n + κ·(S - n),   Q' = (n·Q + κ·(T - n·Q))/n',   κ = e^(-2/σ²),   σ = bandwidth·N(s)^-narrowing
 
@@ -260,7 +260,7 @@ def epsilon_greedy(tree, node, rng, parameters):
 
 
 def greedy(first_play_urgency: float = math.inf) -> Operator:
-    """The child of the highest value; ties go to the one that was visited first.
+    """The child with the highest value; ties go to the one that was visited first.
 
     Args:
       first_play_urgency: value of unvisited children; inf: each is tried first.

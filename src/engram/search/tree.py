@@ -447,7 +447,7 @@ class Tree(Addressed):
         return True
 
     def leave(self, parent: int, child: int) -> tuple[int, np.ndarray]:
-        """Makes a visited child that has no visits the first unvisited one of its prior, as if it had not been entered.
+        """Moves an entered child without visits back before the unvisited ones of its prior, as if it were not entered.
 
         Returns the parent's first child, and its children in their new order as places from there.
 

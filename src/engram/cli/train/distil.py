@@ -34,7 +34,7 @@ def distil(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Let a table of values teach a network; the same command again continues."""
+    """Let a table of values teach a network; repeat the command to continue."""
     from engram.training import require_torch
 
     require_torch()

@@ -36,7 +36,7 @@ def features(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Learn features whose cosine predicts how close two values are; the same command again continues."""
+    """Learn features whose cosine predicts how close two values are; repeat the command to continue."""
     from engram.training import require_torch
 
     require_torch()

@@ -36,7 +36,7 @@ def records(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Learn moves and results from records of games; the same command again continues."""
+    """Learn moves and results from records of games; repeat the command to continue."""
     from engram.training import require_torch
 
     require_torch()

@@ -54,7 +54,7 @@ def selfplay(
     gpu_share: options.GpuShare = 0.0,
     as_json: options.Json = False,
 ) -> None:
-    """Learn a game from games against itself alone; the same command again continues."""
+    """Learn a game from games against itself alone; repeat the command to continue."""
     from engram.training import require_torch
 
     require_torch()

@@ -53,7 +53,7 @@ def td(
     database: options.Database = "engram.sqlite",
     as_json: options.Json = False,
 ) -> None:
-    """Learn a table of values by play, for td_uct(table=...) or sarsa_uct; the same command again continues."""
+    """Learn a table of values by play, for td_uct(table=...) or sarsa_uct; repeat the command to continue."""
     from dataclasses import asdict
 
     from engram.fleet import default_workers

@@ -177,7 +177,7 @@ def gumbel_halving(tree, node, rng, parameters):
 def gumbel(considered: float = 16, noise: float = 0.0, visits_offset: float = 50.0, scale: float = 1.0) -> Operator:
     """Gumbel search. At the root: sequential halving among the m children of the highest g + ln P + σ(q).
 
-    Below the root: the child of the highest π - n/(1 + Σn), where π ∝ P·e^{σ(q)} is the improved policy.
+    Below the root: the child with the highest π - n/(1 + Σn), where π ∝ P·e^{σ(q)} is the improved policy.
 
     Args:
       considered: m in [1, 4096], children that share the budget at the root.

@@ -193,7 +193,7 @@ _TABLE = Column(entry_dtype, "groups_table", new_nodes=False, rebuild=_rebuild)
 
 @selection(groups=GROUPS, exploration=Parameter(1.0, low=0.0))
 def kvda(tree, node, rng, parameters):
-    """UCB1 over groups: the child of the highest Q + c·sqrt(ln Σn / n), Q and n of its group; unvisited children first.
+    """UCB1 over groups: the child with the highest Q + c·sqrt(ln Σn / n), Q and n of its group; unvisited ones first.
 
     Q is the mean of the group's values, each moved by its known difference to the child's position, and then by the
     reward of the child's own move. Σn sums over the children.

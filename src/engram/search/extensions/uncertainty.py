@@ -56,7 +56,7 @@ def uncertainty(tree, path, depth, value, parameters):
     reduction=Parameter(0.0, low=0.0),
 )  # fmt: skip
 def weighted_puct(tree, node, rng, parameters):
-    """PUCT by weights: the child of the highest Q + c·P·sqrt(W(s)) / (1 + w), for `backup=uncertainty`.
+    """PUCT by weights: the child with the highest Q + c·P·sqrt(W(s)) / (1 + w), for `backup=uncertainty`.
 
     W(s) and w are the sums of weights of the node and of its child; simulations in flight count 1 each.
 

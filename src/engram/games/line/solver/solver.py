@@ -64,7 +64,7 @@ class Solver:
       gravity: whether stones fall to the bottom of their column.
       table_bytes: memory for the transposition table, at least 512 KiB, allocated at once; the number of its 8-byte
         entries is a power of two. It changes time, never results.
-      max_nodes: most positions searched in one call, 0 for no limit.
+      max_nodes: maximum number of positions searched in one call, 0 for no limit.
       max_seconds: most seconds of one call, 0 for no limit. Compiling does not count.
 
     Ctrl-C interrupts every method that solves within about 0.1 s. At a limit these methods raise `LimitReached`. The
