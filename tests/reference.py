@@ -617,7 +617,7 @@ class ReferenceSearch:
     def q(self, node: Node, child: Node) -> float:
         value = node.sign * child.value
         if child.proven:
-            return -math.inf if value <= -1.0 or node is self.root else value
+            return -math.inf if value <= -1.0 or (node is self.root and node.visit_count % 2 == 1) else value
         if child.key is not None:
             total, count = self.positions[child.key]
             value = node.sign * (total / count)

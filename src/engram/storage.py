@@ -85,7 +85,8 @@ def whole(path: str | Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, target)
         return
     path = Path(os.path.realpath(path))
-    part = path.with_name(f"{path.name[:200]}.{uuid4().hex[:12]}.part")  # one of each writer, threads included
+    name = os.fsdecode(os.fsencode(path.name)[:200])  # a file system takes 255 bytes
+    part = path.with_name(f"{name}.{uuid4().hex[:12]}.part")  # one of each writer, threads included
     try:
         part.touch()
         mode = part.stat().st_mode  # the mode of the user's umask; some writers are stricter

@@ -250,3 +250,14 @@ def test_nature_moves_by_itself(game):
     assert widget.opened["actions"] == before
     widget._on_message(None, {"do": "play", "action": float("inf")}, None)
     assert widget.snapshot["stopped"] == "failed"
+
+
+@pytest.mark.parametrize("name", ["connect_four", "examples/nim.py:nim", "openspiel:hex(board_size=4)"])
+def test_a_viewer_without_widgets_shows_the_position(name):
+    if name.startswith("openspiel"):
+        pytest.importorskip("pyspiel")
+    game = engram.game(name)
+    widget = engram.widget(engram.Search(game, "uct"))
+    data = widget._repr_mimebundle_()
+    html = (data[0] if isinstance(data, tuple) else data)["text/html"]
+    assert "<svg" in html or "<pre" in html

@@ -50,7 +50,7 @@ def serve(
     preset(search)
     token = token_in(cache_root())
     listener = _listener(host, port)
-    if host not in LOOPBACK and host.strip("0123456789.:abcdefABCDEF") == "":
+    if host not in LOOPBACK and (":" in host or host.replace(".", "").isdecimal()):
         host = listener.getsockname()[0]  # a number as browsers write it
     settings = Settings(
         token=token, game=game, search=search, database=database, max_searches=max_searches, allow_files=allow_files,
@@ -88,7 +88,7 @@ def _listener(host: str, port: int | None) -> socket.socket:
     """
     from engram.errors import InvalidParameter
 
-    if host in ("", "0.0.0.0", "::"):
+    if host in ("", "::") or not host.strip("0."):
         raise InvalidParameter("--host takes one address of this machine, the one that browsers will use")
     reason = ""
     for number in (PORT, 0) if port is None else (port,):

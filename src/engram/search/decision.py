@@ -112,7 +112,9 @@ DECISIONS.add("max_robust", most_visited)
 
 
 def is_agreed(moves: RootMoves) -> bool:
-    """Whether the most visited move has the highest value too, so that `max_robust` is decided."""
+    """Whether `max_robust` is decided: the most visited move has the highest value too, or a proof decides."""
+    if moves.proven[final_move("max_robust", moves.value, moves.visits, moves.proven)]:
+        return True
     return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
 
 

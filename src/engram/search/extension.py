@@ -233,6 +233,12 @@ def backup_of(preset: Preset, extensions: Sequence[Extension]) -> Operator:
     return rules[0][1] if rules else preset.backup
 
 
+def _identity(hook: Operator) -> tuple[int, frozenset[tuple[str, Any]]]:
+    """A hook's function with its columns and numbers."""
+    kept = ((name, value) for name, value in hook.values.items() if isinstance(value, int | float | Column))
+    return id(hook.definition), frozenset(kept)
+
+
 def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     """Checks all parts against the limits that each declares."""
     extensions = assembly.extensions
@@ -246,12 +252,14 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     for kind in HOOKS:
         if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
             raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")
-    written: set[tuple[int, Column]] = set()
+    counting: set[tuple[int, frozenset[tuple[str, Any]]]] = set()
     for extension in extensions:
-        parts = {(id(hook.definition), column) for hook in extension.operators.values() for column in hook.columns}
-        if written & parts:
-            raise InvalidParameter(f"{extension.name} occurs twice, and would count all twice: leave one out")
-        written |= parts
+        hooks = {_identity(hook) for hook in extension.operators.values() if hook.columns}
+        if counting & hooks:
+            raise InvalidParameter(
+                f"{extension.name} occurs twice with equal numbers, which count all twice: leave one out"
+            )
+        counting |= hooks
     columns = [advice.column for advice in assembly.advice]
     if len(set(columns)) < len(columns):
         raise InvalidParameter(f"two extensions advise in the column {columns[0].name}: give each a column of its own")

@@ -229,7 +229,7 @@ def epsilon_greedy(tree, node, rng, parameters):
     """With probability ε a child drawn uniformly, else the one of the highest value.
 
     Args:
-      epsilon: ε in [0, 1]; 0 is greedy. The highest value replaces a proven loss that was drawn.
+      epsilon: ε in [0, 1]; 0 is greedy. The highest value replaces a draw of -inf (`statistics`).
       first_play_urgency: value of unvisited children; inf: each is tried first.
 
     Source: Sutton and Barto 2018, §2.2.

@@ -197,9 +197,11 @@ def with_advice(tree, child, sign, visits, value):
 
 
 @compiled(inline=True)
-def is_roots(nodes, child):
-    """Whether a node is a child of the root."""
-    return 0 <= np.int64(child) - np.int64(nodes[0].first_child) < np.int64(nodes[0].num_children)
+def is_barred(nodes, child):
+    """Whether a proven child is left out: at the root, in every second simulation."""
+    root = nodes[0]
+    turn = np.int64(root.visit_count) + np.int64(root.in_flight)
+    return turn % 2 == 1 and 0 <= np.int64(child) - np.int64(root.first_child) < np.int64(root.num_children)
 
 
 @compiled(inline=True)
@@ -208,12 +210,12 @@ def statistics(tree, nodes, child, sign):
 
     Simulations in flight count as lost visits (virtual loss), so that a batch spreads. A pooled node has the Q of the
     pool. Advice of extensions is blended in. A rule enters a child of -inf only without another move: a proven loss,
-    and at the root, whose mean misleads no ancestor, every proven child.
+    and in every second simulation each proven child of the root.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
     if nodes[child].flags & PROVEN:
-        value = -math.inf if value <= -1.0 or is_roots(nodes, child) else value
+        value = -math.inf if value <= -1.0 or is_barred(nodes, child) else value
     else:
         if tree.pooled != 0:
             pools = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))

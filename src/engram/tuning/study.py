@@ -40,7 +40,7 @@ from engram.tuning.space import Space, Tunable
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
 FAULT = "engram:fault"
 _LOG = logging.getLogger(__name__)
-_LEASE_S = 60.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
+_LEASE_S = 180.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
 _SLICES = 10
 _WAIT_S = 2.0
 _ATTEMPTS = 6

@@ -17,6 +17,7 @@ from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import NATURE, State
 from engram.pictures.bundle import bundle, file
+from engram.pictures.markup import in_letters, notebook
 from engram.web.positions import PlayedGame, opened
 from engram.web.sessions import SearchSession
 
@@ -76,7 +77,9 @@ class LiveSearch(anywidget.AnyWidget):
         data = super()._repr_mimebundle_(**options)
         shown = data[0] if isinstance(data, tuple) else data
         if shown is not None:
-            shown["text/html"] = "".join(part._repr_html_() for part in (self.state, self.result) if part is not None)
+            state, result = self.state, self.result
+            draw = getattr(state, "_repr_html_", lambda: notebook(in_letters(self.search.game.render(state))))
+            shown["text/html"] = draw() + ("" if result is None else result._repr_html_())
         return data
 
     @property

@@ -12,6 +12,7 @@ import copy
 import pickle
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -129,18 +130,26 @@ class CopyGame(PythonGame):
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
         self.name, self._shared = name, _constants(environment)
         inner = environment.unwrapped
-        places = [*self._shared.values(), inner.action_space, inner.observation_space]  # these may be the class's
-        spaces = {id(space): space for part in places for space in _spaces_in(part)}.values()
-        for owner in (inner, *spaces):  # else a copy makes its generator at its first draw, unseen
-            if getattr(owner, "_np_random", self) is None:
-                owner._np_random = np.random.default_rng(0)
+        own = [getattr(inner, f"{name}_space", None) for name in ("action", "observation")]  # perhaps the class's
+        spaces = {id(space): space for part in [*self._shared.values(), *own] for space in _spaces_in(part)}.values()
+        # Without a generator an environment makes one at its first draw, in a copy and so unseen; a space, which all
+        # copies share, is seen to make one.
+        without = [owner for owner in (inner, *spaces) if getattr(owner, "_np_random", self) is None]
+        self._silent_spaces = [] if draws else [owner for owner in without if owner is not inner]
+        for owner in without:
+            if draws or owner is inner:
+                with suppress(AttributeError):
+                    owner._np_random = np.random.default_rng(0)
         memo = dict(self._shared)
         self.copied(environment, memo)
         parts = [*self._shared.values(), *memo.get(id(memo), [])]  # a memo lists all copies under its own address
         self._generators = [part for part in parts if isinstance(part, GENERATORS)]
         self._shared |= {id(part): part for part in self._generators}
         self.salt = derive_seed(shown(observation), *map(repr, self.generator_states()))
-        self._generators += [space._np_random for space in spaces]
+        made = {
+            id(part): part for part in [*self._generators, *(getattr(space, "_np_random", None) for space in spaces)]
+        }
+        self._generators = [part for part in made.values() if isinstance(part, GENERATORS)]
         start = self.copied(environment)
         kind = _DrawnState if draws else CopyState
         super().__init__(
@@ -196,7 +205,8 @@ class CopyGame(PythonGame):
         Raises:
           InvalidGame: they have, and the game has no `draws`.
         """
-        if not self.draws and self.generator_states() != before:
+        has_drawn = any(space._np_random is not None for space in self._silent_spaces)
+        if not self.draws and (has_drawn or self.generator_states() != before):
             raise InvalidGame(
                 f"{self.name} draws random numbers in its steps, which a search must not foresee: add draws=8, and "
                 "nature draws one of 8 seeds for each step; or add a table P to the environment"
@@ -228,9 +238,12 @@ def _spaces_in(part: Any) -> list[Any]:
     """A space and all those that it is made of; empty for anything else."""
     from gymnasium import spaces
 
+    if not isinstance(part, spaces.Space):
+        return []
     inner = getattr(part, "spaces", ())
-    inner = list(inner.values() if isinstance(inner, Mapping) else inner)
-    return [part, *(space for one in inner for space in _spaces_in(one))] if isinstance(part, spaces.Space) else []
+    inner = [*(inner.values() if isinstance(inner, Mapping) else inner)]
+    inner += [getattr(part, f"{name}_space", None) for name in ("feature", "node", "edge")]
+    return [part, *(space for one in inner for space in _spaces_in(one))]
 
 
 def _constants(environment: Any) -> dict[int, Any]:

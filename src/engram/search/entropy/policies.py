@@ -4,7 +4,8 @@
 
 ρ is the rule's policy. Every child is tried once first, in random order; the papers start from Q = 0 or from values
 of a network. λ is that of Painter et al. 2023 in all rules; Xiao et al. and Dam et al. have ε·|A|/ln(N(s) + 1).
-Q is for the player to move, with virtual losses, pools and advice; a proven loss is drawn only without another move.
+Q is for the player to move, with virtual losses, pools and advice. A move of -inf (`statistics`) is drawn only
+without another.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ EPSILON = Parameter(0.1, low=0.0)
 def without_policy(tree, nodes, parent, rng, epsilon):
     """(True, child) where the policy does not choose: an unvisited child, or with probability λ a uniform draw.
 
-    A uniform draw that is a proven loss leaves the choice to the policy.
+    A uniform draw of a move of -inf leaves the choice to the policy.
     """
     if parent.num_visited < parent.num_children:
         return True, np.int64(EXPAND)
@@ -41,7 +42,7 @@ def without_policy(tree, nodes, parent, rng, epsilon):
 
 @compiled(inline=True)
 def highest_quality(tree, nodes, parent):
-    """The highest Q of a visited child; -inf: there is none but proven losses."""
+    """The highest Q of a visited child; -inf: all are (`statistics`)."""
     highest = -math.inf
     for child in visited_of(parent):
         highest = max(highest, statistics(tree, nodes, child, sign_of(parent))[1])

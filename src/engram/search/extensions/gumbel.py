@@ -78,7 +78,7 @@ def visits_of(nodes, child):
 
 @compiled
 def quality(tree, nodes, parent, child):
-    """q in [0, 1] of a visited child for the player to move; a proven loss is -inf."""
+    """q in [0, 1] of a visited child for the player to move; -inf as in `statistics`."""
     return 0.5 + 0.5 * statistics(tree, nodes, child, sign_of(parent))[1]
 
 
@@ -101,7 +101,7 @@ def mixed_value(tree, nodes, parent, evaluation):
 
 @compiled
 def score(tree, nodes, parent, child, mixed, scale):
-    """ln P + σ(q) of a child; -inf for a proven loss. `scale` is (v + max n)·s."""
+    """ln P + σ(q) of a child; -inf as in `statistics`. `scale` is (v + max n)·s."""
     visited = child < np.int64(parent.first_child) + np.int64(parent.num_visited)
     value = quality(tree, nodes, parent, child) if visited else mixed
     if value == -math.inf:

@@ -24,7 +24,7 @@ from engram.search.extension import Extension
 from engram.search.extensions.pools import PROBES
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
 from engram.search.returns import line_of_move, position_value
-from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, Tree, is_roots, nodes_of, sign_of, with_advice
+from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, Tree, is_barred, nodes_of, sign_of, with_advice
 
 _GRAIN = 2.0**-30  # a smaller deviation of two differences counts as none
 _ENDS = GOLDEN  # key of the ends of games
@@ -229,7 +229,7 @@ def kvda(tree, node, rng, parameters):
         visits = np.float64(nodes[child].visit_count)
         value = sign * nodes[child].value
         if nodes[child].flags & PROVEN:
-            value = -math.inf if value <= -1.0 or is_roots(nodes, child) else value
+            value = -math.inf if value <= -1.0 or is_barred(nodes, child) else value
         else:
             if home != 0:
                 visits = rows[home].count

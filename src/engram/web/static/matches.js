@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { drawCurves } from "./charts.js";
 import { count, element, percent, renew, safe, say, signed, tick, trying, units } from "./html.js";
 
-const EVERY_MS = 2000, WIDTH = 120, MOST_GAMES = 4000;
+const EVERY_MS = 2000, WIDTH = 120, MOST_GAMES = 10_000; // of one answer
 /** A game's result: one player reaches a return, two win or lose. */
 const resultOf = ({ outcome, players }) => (players === 1 ? units(outcome) : outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "a draw");
 const number = (value) => (Number.isInteger(value) ? count(value) : value.toPrecision(3)).replace("-", "−");
@@ -152,7 +152,7 @@ export class Matches {
   async #list() {
     const request = ++this.#listing, { games } = await post(`matches/${this.#open}/games`, { count: this.wanted });
     if (request !== this.#listing) return;
-    const rows = games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${+one.number}">${+one.number}</button></th><td>${safe(one.first)}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`);
+    const rows = games.map((one) => `<tr data-key="${one.number}"><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${+one.number}">${+one.number}</button></th><td>${safe(one.first)}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`);
     renew(this.find(".games"), `<thead><tr><th scope="col">Game</th><th scope="col">First</th><th scope="col">Result</th><th scope="col" class="number">Moves</th></tr></thead><tbody>${rows.join("")}</tbody>`);
     this.find(".more").hidden = games.length < this.wanted || this.wanted >= MOST_GAMES;
   }
