@@ -423,7 +423,7 @@ def test_a_study_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
     with working_on(cluster), ThreadPoolExecutor(1) as pool:
         study.search(workers=3)
         trial = study.optuna.ask(study.space.ranges)
-        trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() + 1000})
+        trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() + 120})
         free = pool.submit(are_free, time.monotonic() + 120)
         assert study.recommended() and free.result()
 
