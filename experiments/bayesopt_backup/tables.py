@@ -48,7 +48,7 @@ SETTINGS = {
     # The paper's exploration constant, and then its number of simulations too.
     "go9_c0.5": Setting("go:9", "puct(network='go9', backup={}, exploration=0.5, num_leaves=4)", 400, 81, 0.9, 200),
     "go9_5000": Setting("go:9", "puct(network='go9', backup={}, exploration=0.5, num_leaves=4)", 5000, 81, 0.9, 20),
-    # There is no network with a value for 19×19: heavy rollouts, and a predictor's priors for the first 100 nodes.
+    # Older than the network with a value for 19×19: heavy rollouts, and a predictor's priors for the first 100 nodes.
     "go19": Setting(
         "go:19", "uct_prior(network='go19-predictor', rollout=heavy, backup={}, num_leaves=8)", 250, 361, 0.9, 20
     ),
