@@ -322,7 +322,7 @@ class Workspace(Addressed):
 
     def finished(self) -> bool:
         """Whether every search has ended."""
-        return int(self.slots["status"].min()) == FINISHED
+        return min(self.slots["status"].tolist()) == FINISHED
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
@@ -484,7 +484,7 @@ class Workspace(Addressed):
 
     def _raise_failures(self) -> None:
         self.game.raise_pending()
-        status = int(self.slots["status"].min())
+        status = min(self.slots["status"].tolist())
         if status < 0:
             raise self._failure(status)
 
