@@ -86,7 +86,7 @@ def whole(path: str | Path) -> Iterator[Path]:
         return
     path = Path(os.path.realpath(path))
     name = os.fsdecode(os.fsencode(path.name)[:200])  # a file system takes 255 bytes
-    part = path.with_name(f"{name}.{uuid4().hex[:12]}.part")  # one of each writer, threads included
+    part = path.with_name(f"{name}.{uuid4().hex[:12]}.part")  # a name for each writer, threads included
     try:
         part.touch()
         mode = part.stat().st_mode  # the mode of the user's umask; some writers are stricter

@@ -238,7 +238,7 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
             Preset(**base, extensions=[Extension(after_backup=note_backup()) for _ in range(9)]),
             "up to 8 extensions with after_backup",
         ),
-        (replace(rave(), extensions=(amaf, amaf)), "RAVE occurs twice with equal numbers, which count all twice"),
+        (replace(rave(), extensions=(amaf, amaf)), "RAVE occurs twice with equal numbers, which would count all twice"),
         (Preset(**base, extensions=[advising, advising]), "occurs twice"),
         (Preset(**base, extensions=[Extension(embedding_size=8)]), "no evaluator"),
         (Preset(**base, extensions=[proofs()], threads=2), "the solver is written to by one thread"),

@@ -55,7 +55,7 @@ class RowFile(Generic[Row]):
             for name, hint in get_type_hints(kind).items():
                 if not all(isinstance(getattr(row, name), hint | int if hint is float else hint) for row in rows):
                     raise ValueError(f"{name} of a row is of another type")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InvalidFile(f"{self._path} cannot be read as results of engram truth: {error}") from None
         if setting != self._setting:
             raise InvalidFile(f"{self._path} holds results of another setting ({setting}); choose another --output")

@@ -137,10 +137,9 @@ class Search(Turns):
         Raises:
           IllegalAction: the move is not legal at the root. InvalidState: leaves are in flight.
         """
-        place = self._next if self._root is None else self._root
+        place, work = self._standing, self._workspace
         if place is None:
             return
-        work = self._workspace
         refuse_in_flight(work, "the root does not move")
         action = self.game.parse_action(action, place) if isinstance(action, str) else action
         state = self.game.play(place, action)
@@ -155,6 +154,11 @@ class Search(Turns):
             else:
                 work.set_roots([number], [state])
         self._root, self._next = state, None
+
+    @property
+    def _standing(self) -> State | None:
+        """The root, or the position that `advance` has reached without a tree; None before the first search."""
+        return self._next if self._root is None else self._root
 
     @property
     def root(self) -> State | None:
@@ -372,8 +376,7 @@ class Search(Turns):
                 f"{count} leaves are more than this search's {work.sharers} in flight: make it with leaves={count}"
             )
         if state is None:
-            place = self._next if self._root is None else self._root
-            state = self.game.initial_state() if place is None else place
+            state = self.game.initial_state() if self._standing is None else self._standing
         if self._root is None or not self.game.same(self._root, state):
             refuse_in_flight(work, "the root does not change")
             self._asks = False

@@ -235,8 +235,8 @@ def backup_of(preset: Preset, extensions: Sequence[Extension]) -> Operator:
 
 def _identity(hook: Operator) -> tuple[int, frozenset[tuple[str, Any]]]:
     """A hook's function with its columns and numbers."""
-    kept = ((name, value) for name, value in hook.values.items() if isinstance(value, int | float | Column))
-    return id(hook.definition), frozenset(kept)
+    values = ((name, value) for name, value in hook.values.items() if isinstance(value, int | float | Column))
+    return id(hook.definition), frozenset(values)
 
 
 def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
@@ -257,7 +257,7 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
         hooks = {_identity(hook) for hook in extension.operators.values() if hook.columns}
         if counting & hooks:
             raise InvalidParameter(
-                f"{extension.name} occurs twice with equal numbers, which count all twice: leave one out"
+                f"{extension.name} occurs twice with equal numbers, which would count all twice: leave one out"
             )
         counting |= hooks
     columns = [advice.column for advice in assembly.advice]

@@ -449,7 +449,7 @@ class Tree(Addressed):
         return True
 
     def leave(self, parent: int, child: int) -> tuple[int, np.ndarray]:
-        """Moves an entered child without visits back before the unvisited ones of its prior, as if it were not entered.
+        """Moves an entered child without visits back before the unvisited ones of its prior, as if never entered.
 
         Returns the parent's first child, and its children in their new order as places from there.
 

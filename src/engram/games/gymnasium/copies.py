@@ -132,11 +132,11 @@ class CopyGame(PythonGame):
         inner = environment.unwrapped
         own = [getattr(inner, f"{name}_space", None) for name in ("action", "observation")]  # perhaps the class's
         spaces = {id(space): space for part in [*self._shared.values(), *own] for space in _spaces_in(part)}.values()
-        # Without a generator an environment makes one at its first draw, in a copy and so unseen; a space, which all
-        # copies share, is seen to make one.
-        without = [owner for owner in (inner, *spaces) if getattr(owner, "_np_random", self) is None]
-        self._silent_spaces = [] if draws else [owner for owner in without if owner is not inner]
-        for owner in without:
+        # Owners without a generator make one at their first draw. An environment does so in a copy, unseen. All copies
+        # share a space, whose new generator tells of the draw.
+        unseeded = [owner for owner in (inner, *spaces) if getattr(owner, "_np_random", self) is None]
+        self._silent_spaces = [] if draws else [owner for owner in unseeded if owner is not inner]
+        for owner in unseeded:
             if draws or owner is inner:
                 with suppress(AttributeError):
                     owner._np_random = np.random.default_rng(0)
@@ -146,10 +146,8 @@ class CopyGame(PythonGame):
         self._generators = [part for part in parts if isinstance(part, GENERATORS)]
         self._shared |= {id(part): part for part in self._generators}
         self.salt = derive_seed(shown(observation), *map(repr, self.generator_states()))
-        made = {
-            id(part): part for part in [*self._generators, *(getattr(space, "_np_random", None) for space in spaces)]
-        }
-        self._generators = [part for part in made.values() if isinstance(part, GENERATORS)]
+        parts = [*self._generators, *(getattr(space, "_np_random", None) for space in spaces)]  # not part of the salt
+        self._generators = list({id(part): part for part in parts if isinstance(part, GENERATORS)}.values())
         start = self.copied(environment)
         kind = _DrawnState if draws else CopyState
         super().__init__(

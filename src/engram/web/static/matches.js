@@ -7,7 +7,7 @@ import { count, element, percent, renew, safe, say, signed, tick, trying, units 
 const EVERY_MS = 2000, WIDTH = 120, MOST_GAMES = 10_000; // of one answer
 /** A game's result: one player reaches a return, two win or lose. */
 const resultOf = ({ outcome, players }) => (players === 1 ? units(outcome) : outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "a draw");
-const number = (value) => (Number.isInteger(value) ? count(value) : value.toPrecision(3)).replace("-", "−");
+const setting = (value) => (Number.isInteger(value) ? count(value) : value.toPrecision(3)).replace("-", "−");
 const elo = (number) => (number === null ? "∞" : signed(number, 0));
 
 /** A point with its interval on a scale from `low` to `high`. */
@@ -228,7 +228,7 @@ export class Matches {
     }
     for (const study of studies) {
       const top = [...study.trials].sort((a, b) => b.score - a.score).slice(0, 8), names = Object.keys(top[0]?.values ?? {});
-      const panel = element(`<section class="panel" aria-label="Tuning ${safe(study.name)}"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Scores of the trials, ± two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials of ${safe(study.name)}"><table><caption>Trials of the highest scores, ± two deviations</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${number(one.values[name] ?? 0)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Tuning ${safe(study.name)}"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Scores of the trials, ± two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials of ${safe(study.name)}"><table><caption>Trials of the highest scores, ± two deviations</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${setting(one.values[name] ?? 0)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
       place.append(panel);
       this.#showLearned(panel, study.name);
       const trials = study.trials, column = (from) => trials.map(from);
