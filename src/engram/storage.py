@@ -195,12 +195,16 @@ def check_place(path: str | Path) -> None:
     """Checks, before long work, that `save` could write a file here.
 
     Raises:
-      InvalidFile: it is a folder, or its folder does not exist.
+      InvalidFile: it is a folder, or its folder does not exist or is read-only.
     """
     path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        reason = "it is a folder" if path.is_dir() else "its folder does not exist"
-        raise InvalidFile(f"{path} cannot be written: {reason}")
+    for holds, reason in (
+        (path.is_dir(), "it is a folder"),
+        (not path.parent.is_dir(), "its folder does not exist"),
+        (not os.access(path.parent, os.W_OK | os.X_OK), "its folder is read-only"),
+    ):
+        if holds:
+            raise InvalidFile(f"{path} cannot be written: {reason}")
 
 
 def about(path: str | Path, kind: str) -> dict[str, Any]:

@@ -10,7 +10,14 @@ from typer.testing import CliRunner
 
 import engram
 from engram.cli.app import app
-from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidSpecification, MissingPackage
+from engram.errors import (
+    IllegalAction,
+    InvalidGame,
+    InvalidParameter,
+    InvalidSpecification,
+    InvalidState,
+    MissingPackage,
+)
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE
 from engram.games.gymnasium.adapter import environment_game
@@ -182,6 +189,14 @@ def test_the_slippery_lake_is_solved():
     value, policy = solve(game, rule, 0.1, 400, 28)
     assert value == pytest.approx(truth[start], abs=0.03)
     assert max(truth[place] - quality[place, action] for place, action in policy.items()) < 1e-6
+
+
+def test_a_position_is_one_of_the_table():
+    lake = game_of("gymnasium:FrozenLake-v1,max_episode_steps=20")
+    assert str(lake.position(15, 19)).endswith("state 15, step 19 of 20")
+    for place, steps in ((16, 0), (-1, 0), (3, 20), (3, -1)):
+        with pytest.raises(InvalidState, match=r"has states 0 to 15 and steps 0 to 19, not state"):
+            lake.position(place, steps)
 
 
 def test_a_search_alone_finds_the_value_of_a_short_lake():

@@ -348,6 +348,7 @@ def test_what_is_no_answer_is_refused_and_changes_nothing():
         ({"value": 1.5}, r"outside connect_four's \[-1, 1\]"),
         ({"value": float("nan")}, "a value is a finite number, not nan"),
         ({"value": "good"}, "cannot be taken"),
+        ({"value": True}, "a value is a finite number, not True"),
         ({"value": None}, "no values"),
         ({"value": 0.0, "policy": [1.0]}, "shape"),
         ({"value": 0.0, "policy": [-1.0] * 7}, "negative or not a number$"),

@@ -75,6 +75,13 @@ def test_a_winning_move_is_explained_with_boards_side_by_side():
     assert rows[0].count("1 2 3 4 5 6 7") == 2
 
 
+def test_a_proof_is_the_reason():
+    state = CONNECT_FOUR.play_moves("434343")
+    reasons = explain(Search(CONNECT_FOUR, "uct(solver=true)"), state, Limit(simulations=4000)).reasons
+    assert "The proof of 4 decides." in reasons and "The value of 4, +1, is proven and not an estimate." in reasons
+    assert not any("intervals" in reason for reason in reasons)
+
+
 def test_the_only_move_needs_no_other_reason():
     state = CONNECT_FOUR.initial_state()
     rng = np.random.default_rng(0)

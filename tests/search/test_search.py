@@ -81,6 +81,7 @@ def used(search: Search) -> np.ndarray:
         {"seconds": math.inf},
         {"seconds": math.nan},
         {"seconds": 1.0, "stop_early": True},
+        {"simulations": 10, "stop_early": "yes"},
     ],
     ids=str,
 )

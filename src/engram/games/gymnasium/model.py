@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import IllegalAction
+from engram.errors import IllegalAction, InvalidState
 from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN
@@ -193,7 +193,16 @@ class ModelGame(PythonGame):
         )
 
     def position(self, place: int, steps: int = 0) -> ModelState:
-        """The position in a state of the environment after some steps."""
+        """The position in a state of the environment after some steps.
+
+        Raises:
+          InvalidState: no such state, or not a number of steps that leaves one to play.
+        """
+        if not 0 <= place < len(self.table) or not 0 <= steps < self.max_steps:
+            raise InvalidState(
+                f"{self.name} has states 0 to {len(self.table) - 1} and steps 0 to {self.max_steps - 1}, "
+                f"not state {place} after {steps} steps"
+            )
         state: ModelState = self._make_state(self, place, steps)
         return state
 

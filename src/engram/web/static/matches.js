@@ -60,7 +60,7 @@ export class Matches {
     });
     this.find(".all").addEventListener("click", (event) => {
       const number = event.target.closest("button")?.closest("[data-key]").dataset.key;
-      if (number) this.#show(+number);
+      if (number && event.detail < 2) this.#show(+number); // the page has scrolled before the second click of a double one
     });
     this.find(".games").addEventListener("click", (event) => {
       const number = event.target.closest("[data-game]")?.dataset.game;
