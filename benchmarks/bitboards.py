@@ -73,7 +73,7 @@ def wins_anywhere(board, stone):
 
 
 @compiled
-def array_rollout(board, heights, rng, whole):
+def array_rollout(board, heights, rng, full_scan):
     """A uniform rollout from the empty board."""
     board[:] = 0
     heights[:] = 0
@@ -93,16 +93,16 @@ def array_rollout(board, heights, rng, whole):
         stone = 1 if value > 0.0 else 2
         board[row, column] = stone
         heights[column] += 1
-        if wins_anywhere(board, stone) if whole else wins(board, row, column):
+        if wins_anywhere(board, stone) if full_scan else wins(board, row, column):
             return value
         value = -value
 
 
 @compiled
-def arrays(board, heights, rng, outcomes, whole):
+def arrays(board, heights, rng, outcomes, full_scan):
     """The same rollouts on an array."""
     for k in range(len(outcomes)):
-        outcomes[k] = array_rollout(board, heights, rng, whole)
+        outcomes[k] = array_rollout(board, heights, rng, full_scan)
 
 
 # --------------------------------------------------------------------------------------- plain Python
@@ -137,7 +137,7 @@ def python_wins(board: np.ndarray, row: int, column: int) -> bool:
     return False
 
 
-def python_arrays(rng: random.Random, whole: bool = False) -> float:
+def python_arrays(rng: random.Random, full_scan: bool = False) -> float:
     """A rollout on NumPy's array of player, row and column."""
     boards, heights, player = np.zeros((2, ROWS, COLUMNS), int), np.zeros(COLUMNS, int), 0
     while free := [column for column in range(COLUMNS) if heights[column] < ROWS]:
@@ -145,7 +145,7 @@ def python_arrays(rng: random.Random, whole: bool = False) -> float:
         board, row = boards[player], heights[column]
         board[row, column] = 1
         heights[column] += 1
-        stones = np.argwhere(board) if whole else [(row, column)]
+        stones = np.argwhere(board) if full_scan else [(row, column)]
         if any(python_wins(board, r, c) for r, c in stones):
             return 1.0 - 2.0 * player
         player = 1 - player
@@ -166,9 +166,9 @@ def main() -> None:
         bits(state, new_rng(seed)[0], outcomes)
         return outcomes.copy()
 
-    def on_arrays(whole: bool) -> Program:
+    def on_arrays(full_scan: bool) -> Program:
         def play(seed: int) -> np.ndarray:
-            arrays(board, heights, new_rng(seed)[0], outcomes, whole)
+            arrays(board, heights, new_rng(seed)[0], outcomes, full_scan)
             return outcomes.copy()
 
         return play
@@ -180,7 +180,7 @@ def main() -> None:
 
         return play
 
-    python = [in_python(function) for function in (python_bits, python_arrays, partial(python_arrays, whole=True))]
+    python = [in_python(function) for function in (python_bits, python_arrays, partial(python_arrays, full_scan=True))]
     for name, programs in {"compiled": [on_bits, on_arrays(False), on_arrays(True)], "plain Python": python}.items():
         times = []
         for seed in range(options.rounds + 1):  # the first compiles

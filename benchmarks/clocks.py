@@ -55,18 +55,18 @@ def clocked_game(engines: list[Popen[str]], main_s: float) -> list[float]:
     for engine in engines:
         for command in ("clear_board", "komi 7.5", f"time_settings {main_s:g} 0 0"):
             ask(engine, command)
-    taken, passes, mover = [0.0, 0.0], 0, 0
+    seconds, passes, mover = [0.0, 0.0], 0, 0
     while passes < 2:
         colour = "bw"[mover]
         start = time.perf_counter()
         move = ask(engines[mover], f"genmove {colour}")
-        taken[mover] += time.perf_counter() - start
+        seconds[mover] += time.perf_counter() - start
         if move == "resign":
             break
         ask(engines[1 - mover], f"play {colour} {move}")
         passes = passes + 1 if move == "pass" else 0
         mover = 1 - mover
-    return taken
+    return seconds
 
 
 def main() -> None:
@@ -88,9 +88,9 @@ def main() -> None:
     engines = [Popen([*ENGINE, options.search], stdin=PIPE, stdout=PIPE, text=True) for _ in range(2)]
     slowest = 0.0
     for number in range(options.games):
-        taken = clocked_game(engines, options.main)
-        slowest = max(slowest, *taken)
-        print(json.dumps({"game": number, "seconds": [round(x, 2) for x in taken]}), flush=True)
+        seconds = clocked_game(engines, options.main)
+        slowest = max(slowest, *seconds)
+        print(json.dumps({"game": number, "seconds": [round(x, 2) for x in seconds]}), flush=True)
     for engine in engines:
         ask(engine, "quit")
     if options.games:

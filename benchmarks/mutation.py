@@ -139,14 +139,14 @@ def survives(file: str, mutated: str, copy: Path) -> bool:
     tests = next(tests for start, tests in TESTS.items() if file.startswith(start))
     check_sound(tests, copy)
     place = copy / "engram" / file
-    whole = place.read_text()
+    original = place.read_text()
     try:
         write(place, mutated)
         return result_of(tests, copy).returncode == 0
     except subprocess.TimeoutExpired:
         return False
     finally:
-        write(place, whole)
+        write(place, original)
 
 
 def write(place: Path, code: str) -> None:

@@ -36,8 +36,8 @@ KNOTS = Knots(hub.KNOTS, hub.LOW, hub.HIGH)
 
 
 def score_of(heads: int, games: int) -> tuple[float, float]:
-    held = (heads + 1.0) / (games + 2.0)
-    return heads / games, held * (1.0 - held) / games
+    estimate = (heads + 1.0) / (games + 2.0)
+    return heads / games, estimate * (1.0 - estimate) / games
 
 
 def run(kind: str, sampler: optuna.samplers.BaseSampler, seed: int, trials: int, games: int) -> tuple[float, float]:

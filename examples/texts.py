@@ -170,8 +170,8 @@ def improve(search, texts, questions, say=print):
                 search.tell(leaf, value, embedding=embedding(str(leaf.state)) if search.extensions else None)
                 count += 1
                 say(f"{value:.2f}  {leaf.state}")
-    whole = [text for text in texts.values if len(text) == SENTENCES]
-    return max(whole, key=texts.value, default=())
+    full_texts = [text for text in texts.values if len(text) == SENTENCES]
+    return max(full_texts, key=texts.value, default=())
 
 
 def main():

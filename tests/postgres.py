@@ -37,11 +37,11 @@ def postgres() -> Iterator[str]:
             other["user"] = "nobody"
             nobody = pwd.getpwnam("nobody")
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-        made = subprocess.run(
+        result = subprocess.run(
             [programs / "bin/initdb", "-D", folder / "data", "-U", "postgres", "--auth=trust", "--encoding=utf8"],
             capture_output=True, text=True, cwd=folder, **other,
         )  # fmt: skip
-        assert made.returncode == 0, made.stderr
+        assert result.returncode == 0, result.stderr
         with (folder / "log").open("w") as log:
             server = subprocess.Popen(
                 ["/bin/sh", "-c", _LIFE, "sh", programs / "bin/postgres", "-D", folder / "data", "-k", folder,

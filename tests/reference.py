@@ -205,11 +205,11 @@ Selection = Callable[[Node, Rng, Quality], int]
 
 
 def _highest(node: Node, urgency: float, score: Callable[[Node], float]) -> int:
-    chosen, best = EXPAND, urgency if node.num_visited < len(node.children) else -math.inf
+    choice, best = EXPAND, urgency if node.num_visited < len(node.children) else -math.inf
     for index, child in enumerate(node.visited):
         if score(child) > best:
-            chosen, best = index, score(child)
-    return chosen
+            choice, best = index, score(child)
+    return choice
 
 
 def ucb1(exploration: float = 1.0, first_play_urgency: float = math.inf) -> Selection:
@@ -241,8 +241,8 @@ def ucb1_prior(exploration: float = 1.0, strength: float = 200.0, prior_explorat
         for index, child in enumerate(node.children):
             share = child.prior / likeliest
             n = child.visit_count + strength * share
-            known = child.visit_count * q(node, child) if index < node.num_visited else 0.0
-            value = (known + strength * share * share) / n if n else 0.0
+            total = child.visit_count * q(node, child) if index < node.num_visited else 0.0
+            value = (total + strength * share * share) / n if n else 0.0
             bounds.append(
                 value + prior_exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(max(n, 1.0))
             )
@@ -277,8 +277,8 @@ def rave(
                 if bias is not None and n:
                     beta = m / (n + m + 4.0 * n * m * bias * bias)
                 mean = 0.0
-                for number, given in enumerate(child.amaf_returns, 1):
-                    mean += (given - mean) / number
+                for number, sample in enumerate(child.amaf_returns, 1):
+                    mean += (sample - mean) / number
                 value += beta * (node.sign * mean - value)
             bound = value + exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(n + 1.0)
             if bound > highest:
@@ -302,8 +302,8 @@ def puct_rave(exploration: float = 1.0, strength: float = 10.0, bias: float = 0.
                 value = (n * q(node, child) + strength * own) / (n + strength)
             if m and value > -math.inf:
                 mean = 0.0
-                for number, given in enumerate(child.amaf_returns, 1):
-                    mean += (given - mean) / number
+                for number, sample in enumerate(child.amaf_returns, 1):
+                    mean += (sample - mean) / number
                 n0 = n + strength
                 beta = m / (n0 + m + 4.0 * n0 * m * bias * bias) if n0 else 1.0
                 value += beta * (node.sign * mean - value)
@@ -414,26 +414,26 @@ class Backup:
         alpha = 1.0 / visits if self.steps is None else self.steps[min(visits, len(self.steps)) - 1]
         return max(alpha, self.min_step)
 
-    def earlier(self, node: Node, taken: Node, target: float) -> float:
+    def earlier(self, node: Node, successor: Node, target: float) -> float:
         """What the node could expect before this simulation, for player 0; the return itself if nothing."""
-        known = [taken] if self.bootstrap == "taken" or node.player == 2 else node.visited
-        values = [node.sign * child.value for child in known if child.visit_count > 0]
-        if self.initial is not None and taken.visit_count == 0:
+        nodes = [successor] if self.bootstrap == "taken" or node.player == 2 else node.visited
+        values = [node.sign * child.value for child in nodes if child.visit_count > 0]
+        if self.initial is not None and successor.visit_count == 0:
             values.append(node.sign * self.initial)
         return node.sign * max(values, default=node.sign * target)
 
     def targets(self, path: list[Node], value: float) -> list[float]:
-        found = [target := value]
-        for node, taken in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
-            target = target if self.units is None else self.units.move(taken, target)
-            bootstrap = self.earlier(node, taken, target)
+        targets = [target := value]
+        for node, successor in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+            target = target if self.units is None else self.units.move(successor, target)
+            bootstrap = self.earlier(node, successor, target)
             target = self.trace_decay * target + (1.0 - self.trace_decay) * bootstrap
             if self.units is None:
                 target = self.discount * target
             elif self.discount != 1.0 and node.player != 2:
                 target = self.units.scaled(self.discount * self.units.of(target))
-            found.append(target)
-        return found[::-1]
+            targets.append(target)
+        return targets[::-1]
 
     def __call__(self, path: list[Node], value: float) -> None:
         path[-1].own_returns.append(value)
@@ -527,12 +527,12 @@ class BiasCorrection:
         count = len(node.own_returns)
         return (count * own + below) / (count + visits)
 
-    def keep(self, root: Node, kept: Node) -> None:
+    def keep(self, root: Node, new_root: Node) -> None:
         """Of the nodes below the root those below another are kept; 0.8 of what the others gave goes with them."""
         self.give(self.below(root), -0.8)
-        kept.bucket = None
-        self.give(self.below(kept), 0.8)
-        left = {node.bucket for node in self.below(kept)}
+        new_root.bucket = None
+        self.give(self.below(new_root), 0.8)
+        left = {node.bucket for node in self.below(new_root)}
         self.sums = {bucket: sums for bucket, sums in self.sums.items() if bucket in left}
 
     def give(self, nodes: list[Node], share: float) -> None:
@@ -593,15 +593,15 @@ class ReferenceSearch:
     def advance(self, action: int) -> None:
         """Plays a move and keeps what was found below it."""
         self.position.play(action)
-        kept = [child for child in self.root.visited if child.action == action]
+        successors = [child for child in self.root.visited if child.action == action]
         correction, root = self.correction, self.root
         sums = correction.sums if correction is not None else {}
         self.reset(self.position)
-        if kept and correction is not None:
+        if successors and correction is not None:
             correction.sums = sums
-            correction.keep(root, kept[0])
-        if kept:
-            self.root, self.num_nodes = kept[0], kept[0].size()
+            correction.keep(root, successors[0])
+        if successors:
+            self.root, self.num_nodes = successors[0], successors[0].size()
             self.root.key, row = None, [self.root]
             while row:
                 self.add(row, 1.0)
@@ -704,10 +704,10 @@ class ReferenceSearch:
     @staticmethod
     def prove(node: Node) -> None:
         """A node is worth its best proven move if that wins, or if all its legal moves are proven."""
-        known = [node.sign * child.value for child in node.visited if child.proven]
-        complete = len(known) == len(node.children) > 0
-        if complete or max(known, default=-1.0) >= 1.0:
-            node.proven, node.mean = True, node.sign * max(known)
+        values = [node.sign * child.value for child in node.visited if child.proven]
+        complete = len(values) == len(node.children) > 0
+        if complete or max(values, default=-1.0) >= 1.0:
+            node.proven, node.mean = True, node.sign * max(values)
             node.value = node.mean
         elif node.terminal:
             node.proven = True
@@ -726,21 +726,21 @@ class ReferenceSearch:
         elif weights is None and self.prior is not None and self.priors_left > 0:
             weights = self.prior(position)
             self.priors_left -= 1
-        given = [1.0] * len(actions) if weights is None else [weights[action] for action in actions]
-        node.has_priors = weights is not None and sum(given) > 0
-        given = given if sum(given) > 0 else [1.0] * len(actions)
-        priors = [float(np.float32(weight / sum(given))) for weight in given]
+        legal_weights = [1.0] * len(actions) if weights is None else [weights[action] for action in actions]
+        node.has_priors = weights is not None and sum(legal_weights) > 0
+        legal_weights = legal_weights if sum(legal_weights) > 0 else [1.0] * len(actions)
+        priors = [float(np.float32(weight / sum(legal_weights))) for weight in legal_weights]
         children = [Node(action, prior) for action, prior in zip(actions, priors, strict=True)]
         node.children = sorted(children, key=lambda child: -child.prior)
         self.num_nodes += len(actions)
         return True
 
-    def enter(self, node: Node, position: Any, rng: Rng, chosen: int) -> Node:
+    def enter(self, node: Node, position: Any, rng: Rng, index: int) -> Node:
         first = node.num_visited
         unvisited = len(node.children) - first
         ordered = node.has_priors or (self.evaluator is not None and self.rollout_share < 1.0)
-        if chosen != EXPAND or (unvisited > 1 and not ordered):
-            drawn = first + rng.below(unvisited) if chosen == EXPAND else chosen
+        if index != EXPAND or (unvisited > 1 and not ordered):
+            drawn = first + rng.below(unvisited) if index == EXPAND else index
             node.children[first], node.children[drawn] = node.children[drawn], node.children[first]
         node.num_visited += 1
         child = node.children[first]

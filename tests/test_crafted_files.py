@@ -88,8 +88,8 @@ def write_anything(array, rng):
     array[...] = flat.reshape(array.shape)
 
 
-def craft(path, whole, kind, rng):
-    about, arrays = storage.load(whole, kind)
+def craft(path, source, kind, rng):
+    about, arrays = storage.load(source, kind)
     for _ in range(int(rng.integers(1, 3))):
         name = list(arrays)[int(rng.integers(len(arrays)))]
         choice = rng.random()
@@ -105,9 +105,9 @@ def craft(path, whole, kind, rng):
     storage.save(path, kind, about, arrays)
 
 
-def craft_database(path, whole, kind, rng):
+def craft_database(path, source, kind, rng):
     """Writes another value into some cells of a database."""
-    shutil.copyfile(whole, path)
+    shutil.copyfile(source, path)
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("select name from sqlite_master where type = 'table' order by name").fetchall()
         own = [name for (name,) in names if "version" not in name]  # another version is always refused
@@ -127,17 +127,17 @@ def craft_database(path, whole, kind, rng):
         connection.commit()
 
 
-def craft_log(path, whole, kind, rng):
+def craft_log(path, source, kind, rng):
     """Writes another value into some lines of a log."""
-    lines = Path(whole).read_text().splitlines()
+    lines = Path(source).read_text().splitlines()
     for place in rng.integers(len(lines), size=int(rng.integers(1, 4))):
         lines[place] = json.dumps(spoilt(json.loads(lines[place]), rng))
     Path(path).write_text("\n".join(lines))
 
 
-def damage(path, whole, kind, rng):
+def damage(path, source, kind, rng):
     """Changes some bytes, cuts the file, or adds to it."""
-    raw = bytearray(Path(whole).read_bytes())
+    raw = bytearray(Path(source).read_bytes())
     choice = rng.random()
     if choice < 0.7:
         for place in rng.integers(min(len(raw), 10 ** int(rng.integers(2, 9))), size=int(rng.integers(1, 5))):
@@ -164,11 +164,11 @@ def tree(number, folder):
     search = engram.Search(game, preset)
     search.run(game.play_moves(moves), LIMIT, seed=3)
     search.save(folder / "whole")
-    whole = SavedTree.read(folder / "whole")
+    expected = SavedTree.read(folder / "whole")
 
     def use(path):
         other = engram.Search(game, preset)
-        compare(SavedTree.read(path), whole, depth=20)
+        compare(SavedTree.read(path), expected, depth=20)
         other.load(path)
         go_on(other, other.root)
 
@@ -236,8 +236,8 @@ def network(folder):
     from engram.networks.torch_backend import NetworkModule
 
     game = engram.game("tic_tac_toe")
-    made = NetworkModule(architecture("residual(blocks=1,filters=4)", game)).network
-    save_network(folder / "whole", made)
+    net = NetworkModule(architecture("residual(blocks=1,filters=4)", game)).network
+    save_network(folder / "whole", net)
 
     def use(path):
         search = engram.Search(game, f"puct(network='{path}')")
@@ -250,13 +250,13 @@ def database(folder):
     played = ["-g", "tic_tac_toe", "--a", "random", "--games", "6", "--workers", "1"]
 
     def use(path):
-        told = []
+        results = []
         show = ["results", "-d", str(path)]
         for command in (show, [*show, "1", "--games"], [*show, "1", "--json"], ["match", *played, "-d", str(path)]):
-            told.append(CliRunner().invoke(app, command))
-            if not isinstance(told[-1].exception, (SystemExit, NoneType)):
-                raise told[-1].exception
-        if any(result.exit_code for result in told):
+            results.append(CliRunner().invoke(app, command))
+            if not isinstance(results[-1].exception, (SystemExit, NoneType)):
+                raise results[-1].exception
+        if any(result.exit_code for result in results):
             raise InvalidFile("refused")
 
     assert CliRunner().invoke(app, ["match", *played, "-d", str(folder / "whole")]).exit_code == 0
@@ -287,9 +287,9 @@ def study(folder):
 
     with suppress(InterruptedError):
         opened(folder / "played", 48).search(stop)
-    with closing(sqlite3.connect(folder / "played")) as played, closing(sqlite3.connect(folder / "whole")) as whole:
-        played.backup(whole)
-        whole.execute("pragma journal_mode = delete")
+    with closing(sqlite3.connect(folder / "played")) as played, closing(sqlite3.connect(folder / "whole")) as copy:
+        played.backup(copy)
+        copy.execute("pragma journal_mode = delete")
     return "study", folder / "whole", use
 
 
@@ -339,10 +339,10 @@ def table_checkpoint(folder):
     from engram.training.td.settings import TdConfiguration
 
     configuration = TdConfiguration("tic_tac_toe", simulations=20, capacity=500, replay=0.5)
-    whole = TdLearner(configuration)
+    learner = TdLearner(configuration)
     for _ in range(20):
-        whole.episode()
-    whole.save(folder / "whole")
+        learner.episode()
+    learner.save(folder / "whole")
 
     def use(path):
         other = TdLearner(configuration)
@@ -363,9 +363,9 @@ def positions_checkpoint(folder):
     def go_on(sampler, positions):
         while sampler.positions < positions:
             sampler.play()
-        found = sampler.groups()
-        found.planes(np.arange(len(found)), Encoder(engram.game("tic_tac_toe"), None))
-        found.split(0.5)
+        result = sampler.groups()
+        result.planes(np.arange(len(result)), Encoder(engram.game("tic_tac_toe"), None))
+        result.split(0.5)
         return sampler
 
     def use(path):
@@ -394,16 +394,16 @@ def fuzz(kind, folder, num_crafted, num_damaged, seed):
     """Uses so many crafted files and so many damaged ones; prints how many of each were refused."""
     name, _, part = kind.partition(" ")
     if name == "checkpoint":
-        kind, whole, use = checkpoint(part, folder)
+        kind, source, use = checkpoint(part, folder)
     else:
-        kind, whole, use = tree(int(part), folder) if name == "tree" else MAKERS[name](folder)
-    use(whole)
+        kind, source, use = tree(int(part), folder) if name == "tree" else MAKERS[name](folder)
+    use(source)
     for spoil, count in ((CRAFTS.get(name, craft), num_crafted), (damage, num_damaged)):
         rng = np.random.default_rng(seed)
         refused = 0
         for number in range(count):
             print(spoil.__name__, number, flush=True)
-            spoil(folder / "crafted", whole, kind, rng)
+            spoil(folder / "crafted", source, kind, rng)
             try:
                 use(folder / "crafted")
             except EngramError:
@@ -501,15 +501,15 @@ def test_a_tree_against_the_rules_of_its_game_is_refused_in_a_sentence(tmp_path)
     search = engram.Search(game, "uct")
     search.run(game.play_moves("C3 B2"), LIMIT, seed=3)
     search.save(tmp_path / "tree")
-    about, whole = storage.load(tmp_path / "tree", "tree")
+    about, contents = storage.load(tmp_path / "tree", "tree")
 
     def changed(field, node, value):
-        arrays = {name: array.copy() for name, array in whole.items()}
+        arrays = {name: array.copy() for name, array in contents.items()}
         arrays["column_nodes"][field][node] = value
         return arrays
 
     c3 = game.parse_action("C3")
-    nodes = whole["column_nodes"]
+    nodes = contents["column_nodes"]
     child = int(nodes[0]["first_child"])
     refused(search, tmp_path / "t", about, changed("action", child, c3), "node 0 breaks the rules of go:5")
     refused(search, tmp_path / "t", about, changed("flags", child, nodes[child]["flags"] ^ 1), f"node {child} breaks")
@@ -518,11 +518,11 @@ def test_a_tree_against_the_rules_of_its_game_is_refused_in_a_sentence(tmp_path)
     inner = np.flatnonzero(nodes["num_children"])
     circle = changed("first_child", inner[-1], int(nodes[inner[-2]]["first_child"]))
     refused(search, tmp_path / "t", about, circle, "belong to two nodes")
-    refused(search, tmp_path / "t", about, whole | {"rng": np.zeros(2, np.uint64)}, "random generator is all 0")
-    root = whole["root_states"].copy()
+    refused(search, tmp_path / "t", about, contents | {"rng": np.zeros(2, np.uint64)}, "random generator is all 0")
+    root = contents["root_states"].copy()
     game.read(root)
     root.view(np.uint8)[: game.state_dtype.itemsize].view(game.state_dtype)["chain"][0, 8] = 4 * 200 + 1
-    refused(search, tmp_path / "t", about, whole | {"root_states": root}, "its root is not a position of go:5")
+    refused(search, tmp_path / "t", about, contents | {"root_states": root}, "its root is not a position of go:5")
 
 
 def test_a_path_that_leads_nowhere_is_refused(tmp_path):
@@ -583,19 +583,19 @@ def small(kind, path):
 def test_every_flipped_bit_of_a_header_gives_a_sentence_or_changes_nothing(kind, tmp_path):
     path = tmp_path / "file"
     read = small(kind, path)
-    contents, whole = read(), path.read_bytes()
-    length = 8 + int.from_bytes(whole[:8], "little")
+    contents, data = read(), path.read_bytes()
+    length = 8 + int.from_bytes(data[:8], "little")
     for bit in range(8 * length):
         with open(path, "r+b") as file:
             file.seek(bit // 8)
-            file.write(bytes([whole[bit // 8] ^ 1 << bit % 8]))
+            file.write(bytes([data[bit // 8] ^ 1 << bit % 8]))
         try:
             assert read() == contents, bit
         except InvalidFile as error:
             assert str(path) in str(error) and "\n" not in str(error), bit
         with open(path, "r+b") as file:
             file.seek(bit // 8)
-            file.write(whole[bit // 8 : bit // 8 + 1])
+            file.write(data[bit // 8 : bit // 8 + 1])
 
 
 if __name__ == "__main__":

@@ -108,14 +108,14 @@ def test_a_study_begins_with_the_sentence_that_answers_it(file):
 @every_page
 def test_commands_in_documents_exist_with_their_options(file):
     for command in commands(file.read_text()):
-        known = typer.main.get_command(app)
+        entry = typer.main.get_command(app)
         unquoted = re.sub(r'"[^"]*"|\'[^\']*\'', "quoted", re.sub(r" # .*", "", command))
         _, *words = unquoted.replace("\\\n", " ").split()
-        while words and hasattr(known, "commands") and not words[0].startswith("-"):
+        while words and hasattr(entry, "commands") and not words[0].startswith("-"):
             name = words.pop(0)
-            assert name in known.commands, f"{command}: there is no {name!r}"
-            known = known.commands[name]
-        options = {option for parameter in known.params for option in (*parameter.opts, *parameter.secondary_opts)}
+            assert name in entry.commands, f"{command}: there is no {name!r}"
+            entry = entry.commands[name]
+        options = {option for parameter in entry.params for option in (*parameter.opts, *parameter.secondary_opts)}
         for word in words:
             option = re.match(r"--?[a-z][a-z-]*", word)
             assert option is None or option[0] in options | {"--help", "-h"}, f"{command}: there is no {option[0]}"
@@ -149,21 +149,21 @@ def test_files_and_names_in_documents_exist(file):
         path, parts = name.split("."), []
         while path:
             try:
-                found = importlib.import_module(".".join(path))
+                value = importlib.import_module(".".join(path))
                 break
             except ModuleNotFoundError:
                 parts.insert(0, path.pop())
         for part in parts:
-            assert hasattr(found, part), name
-            found = getattr(found, part)
+            assert hasattr(value, part), name
+            value = getattr(value, part)
 
 
 def test_the_two_commands_stand_in_the_readme():
     text = (ROOT / "README.md").read_text()
     for marker in ("match", "test"):
-        found = re.search(rf"<!-- {marker} -->\n```\n(.*)\n```\n<!-- end -->", text)
-        assert found is not None
-        assert found[1].count("\n") == 0
+        block = re.search(rf"<!-- {marker} -->\n```\n(.*)\n```\n<!-- end -->", text)
+        assert block is not None
+        assert block[1].count("\n") == 0
 
 
 def test_the_match_of_the_readme_plays(tmp_path):

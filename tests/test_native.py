@@ -277,13 +277,13 @@ def test_only_cache_folders_of_engram_are_removed(tmp_path):
         "from engram.native.jit import compiled\n@compiled\ndef half(x):\n    return x / 2\nprint(half(3))\n"
     )
     cache, digest, long_ago = tmp_path / "cache", "0123456789abcdef0123", time.time() - 60 * 86400
-    kept = ("my_thesis", f"my_thesis-{digest}", "engram.search.tree")
-    gone = (f"engram.search.tree-{digest}", f"my_rule-{digest[::-1]}")
+    foreign_names = ("my_thesis", f"my_thesis-{digest}", "engram.search.tree")
+    stale_names = (f"engram.search.tree-{digest}", f"my_rule-{digest[::-1]}")
     cache.mkdir(0o700)
-    for name in (*kept, *gone):
+    for name in (*foreign_names, *stale_names):
         (cache / name).mkdir(0o700, parents=True)
         (cache / name / "chapter.txt").write_text("years of work")
-    for name in (*gone, "my_thesis"):  # a marker alone does not make a folder ours, and neither does a name
+    for name in (*stale_names, "my_thesis"):  # a marker alone does not make a folder ours, and neither does a name
         (cache / name / ".engram-cache").touch()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -294,8 +294,8 @@ def test_only_cache_folders_of_engram_are_removed(tmp_path):
         os.utime(place, (long_ago, long_ago))
     assert run(tmp_path, cache, "script.py") == "1.5"
     left = {place.name for place in cache.iterdir()}
-    assert {*kept, "notes.txt", f"linked-{digest}"} <= left and not left & set(gone)
-    assert all((cache / name / "chapter.txt").read_text() == "years of work" for name in kept)
+    assert {*foreign_names, "notes.txt", f"linked-{digest}"} <= left and not left & set(stale_names)
+    assert all((cache / name / "chapter.txt").read_text() == "years of work" for name in foreign_names)
     assert (elsewhere / ".engram-cache").exists()
 
 
@@ -411,16 +411,16 @@ def test_python_calls_a_compiled_function_without_asking_the_compiler_twice(monk
     def doubled(number):
         return 2 * number
 
-    asked = []
+    calls = []
     inner = type(doubled)._compile_for_args
-    monkeypatch.setattr(type(doubled), "_compile_for_args", lambda *call: asked.append(1) or inner(*call))
+    monkeypatch.setattr(type(doubled), "_compile_for_args", lambda *call: calls.append(1) or inner(*call))
 
     @compiled
     def caller(number):
         return doubled(number) + 1
 
     assert [caller(3), doubled(4), doubled(5), caller(6), doubled(0.5), doubled(1.5)] == [7, 8, 10, 13, 1.0, 3.0]
-    assert len(asked) == 3  # `caller` once, `doubled` once for whole numbers and once for others
+    assert len(calls) == 3  # `caller` once, `doubled` once for whole numbers and once for others
 
 
 def test_first_calls_in_two_threads_need_the_compiler_no_more(monkeypatch):

@@ -73,11 +73,11 @@ def evil_game():
 
 def harmless(text: str) -> Tags:
     """The tags of a text in which nothing evil has become an element or an attribute."""
-    found = Tags(text)
-    for tag, attributes in found.tags:
+    document = Tags(text)
+    for tag, attributes in document.tags:
         assert tag not in ("script", "img", "iframe", "link", "object")
         assert not any(name.startswith("on") or name in ("src", "href") for name in attributes)
-    return found
+    return document
 
 
 def test_texts_of_others_are_no_html_in_any_output():
@@ -87,7 +87,7 @@ def test_texts_of_others_are_no_html_in_any_output():
     result = search.run(state, engram.Limit(simulations=20))
     for thing in (state, game.play(state, 0), result, search, search.saved_tree()):
         shown = harmless(thing._repr_html_())
-        words = shown.words + "".join(str(one.get("aria-label")) for _, one in shown.tags)
+        words = shown.words + "".join(str(attributes.get("aria-label")) for _, attributes in shown.tags)
         assert "alert(1)" in words
         assert "\u202e" not in words
     assert "alert" in harmless(notebook(EVIL, safe(EVIL), table([EVIL], [[EVIL]], caption=EVIL))).words
@@ -97,7 +97,7 @@ def test_a_position_shows_its_stones_and_the_player_to_move():
     game = engram.game("connect_four")
     shown = game.play_moves("4 4 3")._repr_html_()
     (svg,) = re.findall(r"<svg.*?</svg>", shown)
-    circles = [one.get("class") for one in ElementTree.fromstring(svg).iter("circle")]
+    circles = [circle.get("class") for circle in ElementTree.fromstring(svg).iter("circle")]
     assert [circles.count(f"piece {colour} ") for colour in ("red", "yellow")] == [2, 1]
     assert circles.count("hole") == 42
     assert "connect_four: Yellow to move" in shown
@@ -214,12 +214,12 @@ def test_a_report_is_one_file_that_asks_for_nothing(tmp_path):
     write_report(path, EVIL, EVIL, section(EVIL, EVIL, picture, table([EVIL], [[EVIL]])),
                  command=EVIL, settings={EVIL: EVIL, "number": [1, 2], "more": None})  # fmt: skip
     text = path.read_text(encoding="utf-8")
-    found = Tags(text)
-    assert [tag for tag, _ in found.tags].count("script") == 3  # the data of the picture, uPlot, the elements
-    for tag, attributes in found.tags:
+    document = Tags(text)
+    assert [tag for tag, _ in document.tags].count("script") == 3  # the data of the picture, uPlot, the elements
+    for tag, attributes in document.tags:
         assert not {"src", "href"} & set(attributes) or tag == "a"
         assert tag not in ("img", "link", "iframe")
-    policy = next(one["content"] for tag, one in found.tags if "content" in one and one.get("http-equiv"))
+    policy = next(meta["content"] for tag, meta in document.tags if "content" in meta and meta.get("http-equiv"))
     assert policy.startswith("default-src 'none'")
     data = json.loads(re.search(r'application/json">(.*?)</script>', text)[1])
     assert data["about"] == EVIL and data["series"][2]["label"] == EVIL

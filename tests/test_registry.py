@@ -82,8 +82,8 @@ def test_a_second_definition_of_a_name_is_refused():
 
     with _refused("game", "go"):
         GAMES.named("go")(lambda: engram.game("tic_tac_toe"))
-    for name, taken in (("random", "random"), ("puct", "puct")):
-        with _refused("player", taken):
+    for name, label in (("random", "random"), ("puct", "puct")):
+        with _refused("player", label):
             PLAYERS.named(name)(lambda game: None)
     assert preset("uct(selection=greedy)").selection.definition is meant
 
@@ -119,10 +119,10 @@ def test_a_file_may_be_loaded_again_but_not_take_a_name_of_ours(tmp_path):
             preset(f"{other}:mine")
     finally:
         OPERATORS["selection"].pop("first_child_rule", None)
-    taken = tmp_path / "taken.py"
-    taken.write_text(RULE.format(name="puct"))
+    clash = tmp_path / "taken.py"
+    clash.write_text(RULE.format(name="puct"))
     with pytest.raises(InvalidSpecification, match=r"called 'puct', in engram\.search\.selection; choose"):
-        preset(f"{taken}:mine")
+        preset(f"{clash}:mine")
 
 
 # ---------------------------------------------------------------------------------------------- types
@@ -231,14 +231,14 @@ def test_every_preset_takes_every_option_of_a_search():
     }  # fmt: skip
     assert set(options) == set(SearchOptions.__annotations__)
     for name, function in PRESETS.items():
-        made = function(**options)
-        assert made.selection.definition.name == "widening" and made.expansion == Expansion(after=2), name
+        result = function(**options)
+        assert result.selection.definition.name == "widening" and result.expansion == Expansion(after=2), name
         of_preset = {key: value for key, value in options.items() if key not in ("expand_after", "widening")}
-        assert {key: getattr(made, key) for key in of_preset} == of_preset, name
+        assert {key: getattr(result, key) for key in of_preset} == of_preset, name
 
 
 def test_options_are_declared_once():
-    assert set(SearchOptions.__annotations__) - {one.name for one in fields(Preset)} == {"expand_after", "widening"}
+    assert set(SearchOptions.__annotations__) - {field.name for field in fields(Preset)} == {"expand_after", "widening"}
     own, open_ended = types_of(remembering)
     assert open_ended and set(own) - set(MemoryOptions.__annotations__) == {"seed", "features", "store"}
     assert {name: own[name] for name in MemoryOptions.__annotations__} == get_type_hints(MemoryOptions)
@@ -246,7 +246,7 @@ def test_options_are_declared_once():
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("factory", "text"),
     [
         (lambda: engram.presets.uct(exploration=1, decision="max"), "uct(decision='max', exploration=1)"),
         (lambda: engram.presets.uct(backup=None, widening=None), "uct"),
@@ -259,8 +259,8 @@ def test_options_are_declared_once():
         ),
     ],
 )
-def test_the_text_is_the_call(made, text):
-    assert made().text == text
+def test_the_text_is_the_call(factory, text):
+    assert factory().text == text
 
 
 def test_wrong_options_in_python_are_refused_in_a_sentence():
@@ -325,7 +325,7 @@ def test_pyright_sees_presets_and_their_options(tmp_path):
             [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "script.py"],
             cwd=tmp_path, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
-        found = json.loads(done.stdout)["generalDiagnostics"]
+        report = json.loads(done.stdout)["generalDiagnostics"]
     except (ValueError, KeyError, subprocess.TimeoutExpired):
         pytest.skip("pyright does not run here: it fetches its own program over the network")
-    assert {one["range"]["start"]["line"] + 1 for one in found if one["severity"] == "error"} == WRONG_LINES, found
+    assert {row["range"]["start"]["line"] + 1 for row in report if row["severity"] == "error"} == WRONG_LINES, report

@@ -85,15 +85,15 @@ def test_no_page_loads_anything_from_another_host(site):
             assert not ELSEWHERE.match("".join(place)), f"{style.name}: {place}"
     for script in site.rglob("*.js"):
         if script.name != "search_index.js":
-            asked = re.findall(r"""["'`](https?://[^"'` ]*)""", script.read_text())
-            assert all(place.startswith(NEVER_ASKED) for place in asked), f"{script.name}: {asked}"
+            addresses = re.findall(r"""["'`](https?://[^"'` ]*)""", script.read_text())
+            assert all(place.startswith(NEVER_ASKED) for place in addresses), f"{script.name}: {addresses}"
 
 
 def test_the_cases_of_the_themes_own_addresses_do_not_arise(site):
     configuration = (ROOT / "mkdocs.yml").read_text()
     assert "repo_url" not in configuration
     for page in site.rglob("*.html"):
-        assert not any("mermaid" in (found.get("class") or "") for _, found in Elements(page.read_text()).all), page
+        assert not any("mermaid" in (node.get("class") or "") for _, node in Elements(page.read_text()).all), page
 
 
 def test_the_site_shows_the_same_as_a_repositorys_page(site):
@@ -109,7 +109,7 @@ def test_the_site_shows_the_same_as_a_repositorys_page(site):
 
 
 def test_the_reference_has_every_public_name(site):
-    anchors = {found.get("id") for page in site.glob("reference/*.html") for _, found in Elements(page.read_text()).all}
+    anchors = {node.get("id") for page in site.glob("reference/*.html") for _, node in Elements(page.read_text()).all}
     names = [getattr(engram, name) for name in engram.__all__ if name != "presets"]
     for module in ("engram.presets", "engram.search.operators"):
         members = vars(importlib.import_module(module))
@@ -121,7 +121,7 @@ def test_the_reference_has_every_public_name(site):
 def test_every_study_and_every_picture_of_it_is_there(site):
     for study in ROOT.glob("experiments/*/RESULTS.md"):
         page = site / study.relative_to(ROOT).with_suffix(".html")
-        pictures = [found["src"] for tag, found in Elements(page.read_text()).all if tag == "img"]
+        pictures = [node["src"] for tag, node in Elements(page.read_text()).all if tag == "img"]
         assert len(pictures) == study.read_text().count("![")
         assert all((page.parent / picture).is_file() for picture in pictures)
 
@@ -144,9 +144,9 @@ def test_a_browser_reads_and_searches_the_site_from_the_disk(site):
         pytest.skip("chromium is not installed")
     # Playwright wants a thread of its own: in this one, tests of the page may have left a browser open.
     with ThreadPoolExecutor(1) as thread:
-        asked = thread.submit(_read_and_searched, playwright, chromium, site).result()
-    assert asked
-    assert all(place.startswith(("file:", "data:", "blob:", "about:")) for place in asked), asked
+        addresses = thread.submit(_read_and_searched, playwright, chromium, site).result()
+    assert addresses
+    assert all(place.startswith(("file:", "data:", "blob:", "about:")) for place in addresses), addresses
 
 
 def _read_and_searched(playwright, chromium, site):
@@ -155,8 +155,8 @@ def _read_and_searched(playwright, chromium, site):
         options = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
         browser = player.chromium.launch(executable_path=chromium, args=options)
         page = browser.new_page(viewport={"width": 390, "height": 844})
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        addresses: list[str] = []
+        page.on("request", lambda request: addresses.append(request.url))
         for name in ("claims.html", "reference/engram.html", "experiments/backup_truth/RESULTS.html", "index.html"):
             page.goto(f"file://{site}/{name}")
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} is cut off"
@@ -165,4 +165,4 @@ def _read_and_searched(playwright, chromium, site):
         page.locator("input.md-search__input").press_sequentially("transpositions")
         page.wait_for_selector(".md-search-result__item a[href*='methods/transpositions']")
         browser.close()
-    return asked
+    return addresses

@@ -40,12 +40,12 @@ VALUES = st.recursive(
 
 
 def test_nested_names_words_numbers_strings_and_lists():
-    found = parse(
+    result = parse(
         "puct(network='go9', backup=softmax(temperature=2.0), mix=average, knots=[-1, 2.5], on=true, off=none)"
     )
-    assert found.name == "puct"
-    assert found.positional == ()
-    assert found.options == {
+    assert result.name == "puct"
+    assert result.positional == ()
+    assert result.options == {
         "network": "go9",
         "backup": Specification("softmax", (), {"temperature": 2.0}),
         "mix": Specification("average"),
@@ -67,17 +67,17 @@ def test_nested_names_words_numbers_strings_and_lists():
     ],
 )
 def test_games_are_written_with_a_colon(text, positional, options):
-    found = parse(text)
-    assert found.positional == positional
-    assert found.options == options
+    result = parse(text)
+    assert result.positional == positional
+    assert result.options == options
 
 
 def test_order_and_spaces_do_not_matter():
-    one, other = parse("uct(b=2,a= 1)"), parse(" uct(a=1 , b=2)")
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one.text == "uct(a=1, b=2)"
-    assert one.colon_text == "uct:a=1,b=2"
+    first, other = parse("uct(b=2,a= 1)"), parse(" uct(a=1 , b=2)")
+    assert first == other
+    assert hash(first) == hash(other)
+    assert first.text == "uct(a=1, b=2)"
+    assert first.colon_text == "uct:a=1,b=2"
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_bind_fills_in_types_and_names_the_nearest():
 @settings(max_examples=150, deadline=None)
 def test_the_canonical_text_reads_back_as_the_same(specification):
     try:
-        found = parse(specification.text)
+        result = parse(specification.text)
     except InvalidSpecification as error:
         assert "nests more" in str(error) or "at most" in str(error)
         return
-    assert found == specification
-    assert found.text == specification.text
+    assert result == specification
+    assert result.text == specification.text
 
 
 @given(st.one_of(st.text(max_size=60), st.text("ab1_(),=:'\"[]{}-.*\\ \t", max_size=40)))

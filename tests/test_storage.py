@@ -134,7 +134,7 @@ def test_what_is_written_whole_takes_the_place_of_the_old_or_leaves_it(tmp_path)
         part.write_text("new")
         assert file.read_text() == "old"
     assert file.read_text() == "new"
-    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
 def test_writers_of_one_file_in_one_process_tear_nothing(tmp_path):
@@ -152,7 +152,7 @@ def test_writers_of_one_file_in_one_process_tear_nothing(tmp_path):
     while any(writer.is_alive() for writer in writers):
         values = np.unique(durable.load(file, "thing")[1]["x"])
         torn += [values] if len(values) > 1 else []
-    assert not torn and [one.name for one in tmp_path.iterdir()] == [file.name]
+    assert not torn and [entry.name for entry in tmp_path.iterdir()] == [file.name]
 
 
 def test_what_a_link_leads_to_is_written(tmp_path):

@@ -29,8 +29,8 @@ def test_the_search_finds_a_text_that_names_everything():
     best = improve(search, texts, 200, say=quiet)
     assert len(best) == SENTENCES and texts.value(best) == 1.0
     # Fewer than one in thirty of the model's texts do, so drawing as many would not be enough by itself.
-    known = Stub.KNOWN[::7]
-    values = [Stub().value(f"{a} {b} {c}") for a in known for b in known for c in known]
+    sentences = Stub.KNOWN[::7]
+    values = [Stub().value(f"{a} {b} {c}") for a in sentences for b in sentences for c in sentences]
     assert sum(value == 1.0 for value in values) < len(values) / 30
     nodes = search.tree.nodes
     assert 1 < nodes[0]["num_visited"] < nodes[0]["num_children"] == 64  # widening enters few of the moves

@@ -138,8 +138,8 @@ def test_a_memory_runs_no_file_unless_it_is_allowed_and_unchanged(tmp_path, evil
         marker.unlink(missing_ok=True)
         forget_modules("evil", "neighbour")
         assert "--allow-files" in said("memory", "ask", file) and not marker.exists()
-        asked = CliRunner().invoke(app, ["memory", "ask", file, "-s", "memory_uct(capacity=64)", "--allow-files"])
-        assert asked.exit_code == 0 and marker.exists(), asked.output
+        result = CliRunner().invoke(app, ["memory", "ask", file, "-s", "memory_uct(capacity=64)", "--allow-files"])
+        assert result.exit_code == 0 and marker.exists(), result.output
     marker.unlink()
     for command in (["inspect", merged], ["prune", merged, "-o", memory], ["merge", merged, merged, "-o", memory]):
         assert CliRunner().invoke(app, ["memory", *command]).exit_code == 0

@@ -23,9 +23,9 @@ def positions(path: str) -> list[tuple[list[int], int, int]]:
     """Moves of each game, the number of them that are played, and the winner: 1 for Black, -1 for White."""
     with lzma.open(path, "rt") as file:
         lines = file.readlines()
-    held = np.random.default_rng(42).permutation(len(lines))[: len(lines) // 10]
+    numbers = np.random.default_rng(42).permutation(len(lines))[: len(lines) // 10]
     rng, result = np.random.default_rng(7), []
-    for number in held:
+    for number in numbers:
         _, komi, winner, *_, text = lines[number].rstrip("\n").split("\t")
         moves = [text[k : k + 2] for k in range(0, len(text), 2)]
         draw = rng.random()

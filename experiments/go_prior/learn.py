@@ -50,7 +50,7 @@ def played_codes(board, moves, codes):
 
 
 @compiled
-def describe_game(board, moves, taken, rows, places, sizes):
+def describe_game(board, moves, mask, rows, places, sizes):
     """Writes the levels of each legal move of the positions taken; returns how many positions and rows."""
     actions = np.empty(board.width * board.width + np.uint64(8), np.int32)
     status, kinds = np.empty(MAX_POINTS, np.uint8), np.empty((MAX_SIZE + 2 * MARGIN) ** 2, np.uint8)
@@ -64,7 +64,7 @@ def describe_game(board, moves, taken, rows, places, sizes):
                 place = k
         if place < 0 and moves[number] != width * width:
             break
-        if taken[number] and place >= 0 and count > 1 and row + count <= len(rows):
+        if mask[number] and place >= 0 and count > 1 and row + count <= len(rows):
             survey(board, status)
             write_kinds(board, kinds)
             last, before = laid_point(board, 1), laid_point(board, 2)
@@ -160,11 +160,11 @@ def positions(
     pattern_table = table(patterns)
     rows, places, sizes = [], [], []
     for size, moves in games:
-        taken = rng.random(len(moves)) < share
-        room = np.empty((taken.sum() * size * size, NUM_FEATURES), np.int64)
+        mask = rng.random(len(moves)) < share
+        room = np.empty((mask.sum() * size * size, NUM_FEATURES), np.int64)
         place, count = np.empty(len(moves), np.int32), np.empty(len(moves), np.int64)
         board = empty_board(size, 7.5, 3 * size * size)[0]
-        num_positions, num_rows = describe_game(board, moves, taken, room, place, count)
+        num_positions, num_rows = describe_game(board, moves, mask, room, place, count)
         rows.append(np.empty((num_rows, NUM_FEATURES), np.uint16))
         place_all(pattern_table, room[:num_rows], first, rows[-1])
         places.append(place[:num_positions])
@@ -192,16 +192,16 @@ def main() -> None:
     theta, squares = np.zeros(first[-1]), np.ones(first[-1])
     vectors = 0.05 * rng.standard_normal((first[-1], options.rank))
     state = (theta, vectors, squares, np.ones_like(vectors))
-    order, held = np.arange(len(training[2])), np.arange(len(validation[2]))
-    print(f"{len(order)} positions and {len(held)} held out", flush=True)
+    order, validation_order = np.arange(len(training[2])), np.arange(len(validation[2]))
+    print(f"{len(order)} positions and {len(validation_order)} held out", flush=True)
     for number in range(EPOCHS):
         rng.shuffle(order)
         epoch(*training, order, *state, 1.0 if number < EPOCHS - 2 else 0.3)
-        print(number, *epoch(*validation, held, *state, 0.0), flush=True)
+        print(number, *epoch(*validation, validation_order, *state, 0.0), flush=True)
     limits = np.iinfo(np.int8).min, np.iinfo(np.int8).max
     rounded = [np.clip(np.rint(theta / THETA_UNIT), *limits), np.clip(np.rint(vectors / VECTOR_UNIT), *limits)]
     state = (rounded[0] * THETA_UNIT, rounded[1] * VECTOR_UNIT, squares, np.ones_like(vectors))
-    print("rounded", *epoch(*validation, held, *state, 0.0))
+    print("rounded", *epoch(*validation, validation_order, *state, 0.0))
     arrays = {"theta": rounded[0].astype(np.int8), "vectors": rounded[1].astype(np.int8), "first": first}
     arrays |= {f"patterns{size}": some for size, some in zip(SIZES, patterns, strict=True)}
     save(options.output, "weights of a prior", {"rank": options.rank}, arrays)

@@ -129,8 +129,8 @@ class Fight:
 
     def moves(self, words: list[np.uint64], mover: int) -> list[tuple[int, list[np.uint64]]]:
         """The moves of a side: pass first, then cells, each with the stones after it."""
-        taken = int(words[0] | words[1])
-        places = [index for index in range(len(self.cells)) if not taken >> index & 1]
+        stones = int(words[0] | words[1])
+        places = [index for index in range(len(self.cells)) if not stones >> index & 1]
         after = [(index, self.play(words, mover, index)) for index in places]
         return [(PASS, words)] + [(self.cells[index], new) for index, new in after if new is not None]
 

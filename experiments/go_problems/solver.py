@@ -57,19 +57,19 @@ def play(own, other, place, side, shape):
     """
     bit, other_edge = _1 << np.uint64(place), shape[_THEIRS - side]
     own |= bit
-    beside, taken = shape[place] & other, _0
+    beside, captures = shape[place] & other, _0
     while beside != _0:
         cells, reach = grow(beside & (~beside + _1), other, shape)
         beside &= ~cells
         if cells & other_edge == _0 and reach & ~own & ~other == _0:
-            taken |= cells
-    other &= ~taken
+            captures |= cells
+    other &= ~captures
     cells, reach = grow(bit, own, shape)
     if cells & shape[_MINE + side] == _0:
         free = reach & ~own & ~other
         if free == _0:
             return own, other, 0
-        if cells == bit and free == taken and _count(taken) == 1:
+        if cells == bit and free == captures and _count(captures) == 1:
             return own, other, 2
     return own, other, 1
 
@@ -77,8 +77,8 @@ def play(own, other, place, side, shape):
 @_njit
 def area(own, other, shape, meter):
     """The prover's area in the region minus the opponent's, all stones alive."""
-    whole = (_1 << np.uint64(meter[CELLS])) - _1
-    total, empty = _count(own) - _count(other), whole & ~own & ~other
+    region = (_1 << np.uint64(meter[CELLS])) - _1
+    total, empty = _count(own) - _count(other), region & ~own & ~other
     while empty != _0:
         cells, reach = grow(empty & (~empty + _1), empty, shape)
         empty &= ~cells
@@ -96,10 +96,10 @@ def certain(own, other, side, shape, meter):
     These are its stones connected to settled ones, and pockets without an enemy connected to settled stones where each
     cell is beside such a stone: an enemy has no eye there and can be taken at any time.
     """
-    whole, edge, other_edge = (_1 << np.uint64(meter[CELLS])) - _1, shape[_MINE + side], shape[_THEIRS - side]
+    region, edge, other_edge = (_1 << np.uint64(meter[CELLS])) - _1, shape[_MINE + side], shape[_THEIRS - side]
     safe, reach = grow(own & edge, own, shape)
     enemies, _ = grow(other & other_edge, other, shape)
-    rest, total, touched = whole & ~safe, _count(safe), reach | edge
+    rest, total, touched = region & ~safe, _count(safe), reach | edge
     while rest != _0:
         cells, _ = grow(rest & (~rest + _1), rest, shape)
         rest &= ~cells

@@ -49,16 +49,16 @@ def positions(path: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         moves = [81 if name == "zz" else (ord(name[1]) - 97) * 9 + ord(name[0]) - 97 for name in names]
         ply = int(rng.integers(FIRST, len(moves) - LAST))
         try:
-            state = taken = game.initial_state()
+            state = position = game.initial_state()
             for number, move in enumerate(moves):
-                taken = state if number == ply else taken
+                position = state if number == ply else position
                 state = game.play(state, move)
         except IllegalAction:  # a superko of other rules, or moves after two passes
             continue
         end = owners(stones_of(np.asarray(state).reshape(-1)[0]))
         winner = 1 if result[0] == "B" else -1
         if 81 not in moves[: ply + 1] and SIGN[end].sum() - KOMI == winner * float(result[2:]):
-            states.append(np.asarray(taken).reshape(-1)[0])
+            states.append(np.asarray(position).reshape(-1)[0])
             ends.append(SIGN[end])
             winners.append(winner)
     return np.array(states), np.array(ends), np.array(winners)

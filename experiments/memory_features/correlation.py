@@ -72,8 +72,8 @@ def figures(phi: np.ndarray, value: np.ndarray, side: np.ndarray, number: np.nda
     errors = {}
     for temperature in TEMPERATURES:
         weights = np.exp((cosine - 1.0) / temperature) * (1.0 - np.eye(MEMBERS))
-        said = (weights @ absolute[:, :, None])[:, :, 0] / np.maximum(weights.sum(axis=2), 1e-300)
-        errors[temperature] = np.abs(said - absolute).mean(axis=1)
+        predictions = (weights @ absolute[:, :, None])[:, :, 0] / np.maximum(weights.sum(axis=2), 1e-300)
+        errors[temperature] = np.abs(predictions - absolute).mean(axis=1)
 
     def both(rows: np.ndarray) -> list[float]:
         mask = once[rows]

@@ -110,10 +110,10 @@ def say_truth(tree, path, depth, state, embedding, parameters):
     nodes = carray(path, (depth + 1,))
     column = column_of(tree, parameters.advice, advice_dtype)
     truths = column_of(tree, parameters.truth, truth_dtype)
-    given = floats_at(embedding, 2)
+    numbers = floats_at(embedding, 2)
     leaf = truths[np.int64(nodes[depth])]
-    leaf.value = np.float64(given[0])
-    leaf.error = np.float64(given[1])
+    leaf.value = np.float64(numbers[0])
+    leaf.error = np.float64(numbers[1])
     value, source = leaf.value, leaf
     if depth > 0 and parameters.kind != 0.0:
         source = truths[np.int64(nodes[depth - 1])]
@@ -121,7 +121,7 @@ def say_truth(tree, path, depth, state, embedding, parameters):
             value = source.value
     value += parameters.sigma * source.error
     value = min(1.0, max(-1.0, value))
-    _note(parameters, np.int64(nodes[depth]), value, np.float64(given[0]))
+    _note(parameters, np.int64(nodes[depth]), value, np.float64(numbers[0]))
     back_up_memory(tree, column, nodes, depth, value, parameters.count, parameters.decay)
     return 0
 
@@ -145,13 +145,13 @@ def say_neighbours(tree, path, depth, state, embedding, parameters):
     nodes = carray(path, (depth + 1,))
     column = column_of(tree, parameters.advice, advice_dtype)
     truth = np.float64(floats_at(embedding, 2)[0])
-    asked = floats_at(store.query_features, store.dimension)
-    if write_features(features, state, embedding + 8, asked) < 0:  # a network's numbers stand behind the two
+    query_features = floats_at(store.query_features, store.dimension)
+    if write_features(features, state, embedding + 8, query_features) < 0:  # a network's numbers stand behind the two
         return -1
-    if query(store, asked, np.int64(parameters.num_neighbours), parameters.temperature) != 0:
+    if query(store, query_features, np.int64(parameters.num_neighbours), parameters.temperature) != 0:
         back_up_memory(tree, column, nodes, depth, store.value, store.count, 2.0)
         _note(parameters, np.int64(nodes[depth]), store.value, truth)
-    row = add(store, np.uint64(call(game.hash, (state,))), asked)
+    row = add(store, np.uint64(call(game.hash, (state,))), query_features)
     entry = entries_of(store)[row]
     if parameters.exact != 0.0:
         entry.value = truth

@@ -101,10 +101,10 @@ def judged(cell: Cell) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _in_order(said: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    first, other = np.triu_indices(len(said), 1)
+def _in_order(answers: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    first, other = np.triu_indices(len(answers), 1)
     gap = truth[first] - truth[other]
-    return (np.sign(said[first] - said[other]) * np.sign(gap) / 2.0 + 0.5)[gap != 0.0]
+    return (np.sign(answers[first] - answers[other]) * np.sign(gap) / 2.0 + 0.5)[gap != 0.0]
 
 
 def picture(rows: dict[str, dict[str, object]]) -> None:
@@ -140,7 +140,7 @@ def main() -> None:
     options = parser.parse_args()
     end, table = time.monotonic() + 60.0 * options.minutes, HERE / "memory_oracle.json"
     rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
-    said: dict[str, dict[str, float]] = {}
+    judgements: dict[str, dict[str, float]] = {}
     for games in range(ROUND, options.games + ROUND, ROUND):
         for name, cell in cells(options.learned).items():
             if time.monotonic() > end:
@@ -151,16 +151,16 @@ def main() -> None:
             )  # fmt: skip
             data = result.to_json()
             what = name.split(", ", 1)[1]  # without k, of which it does not depend
-            if what not in said:
-                said[what] = judged(cell)
+            if what not in judgements:
+                judgements[what] = judged(cell)
             rows[name] = {
-                "kind": cell.kind, "k": cell.options["equivalence"], **said[what], "games": result.games,
+                "kind": cell.kind, "k": cell.options["equivalence"], **judgements[what], "games": result.games,
                 "score": data["score"], "low": data["score_low"], "high": data["score_high"],
             }  # fmt: skip
             with whole(table) as part:
                 part.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
             interval = f"[{100 * data['score_low']:.1f}, {100 * data['score_high']:.1f}]"
-            wrong = ", ".join(f"{key} {value:.2f}" for key, value in said[what].items())
+            wrong = ", ".join(f"{key} {value:.2f}" for key, value in judgements[what].items())
             print(f"{name:32} {result.games:4} games {100 * result.score:5.1f} % {interval}, {wrong}", flush=True)
         picture(rows)
 

@@ -345,11 +345,11 @@ def report(rows: dict[str, Any]) -> None:
         problem, kinds = PROBLEMS[name], budgets(PROBLEMS[name], rows[name]["cost"])
         for place, (kind, number) in enumerate(kinds.items()):
             ours, base, saved, half, better = gain(all_runs, name, number)
-            said = rows[name]["predicted"][kind]
+            prediction = rows[name]["predicted"][kind]
             line = f"{name}, {kind}, {number}: memory {ours:.2f}, uct {base:.2f}, saved {saved:+.2f} ± {half:.2f}"
-            print(f"{line}; better in {100 * better:.1f} % of the runs; predicted {said:+.2f}")
+            print(f"{line}; better in {100 * better:.1f} % of the runs; predicted {prediction:+.2f}")
             axes.errorbar(place, saved, half, fmt="o", color="black", capsize=4)
-            axes.annotate(f"map: {said:+.2f}", (place, saved), (8, 4), textcoords="offset points", fontsize=8)
+            axes.annotate(f"map: {prediction:+.2f}", (place, saved), (8, 4), textcoords="offset points", fontsize=8)
         axes.axhline(0.0, color="grey", lw=1)
         labels = ["{}\n({})".format(kind.replace(", ", ",\n"), number) for kind, number in kinds.items()]
         axes.set_xticks(range(len(kinds)), labels, fontsize=8)
@@ -380,10 +380,10 @@ def main() -> None:
             tune(name, rows)
         elif stage == "locate":
             # Of the other problems the three best moves are too close for so few rollouts.
-            for place, said, most in (("place", "predicted", 1000), ("three best", "three best predicted", 3)):
+            for place, key, most in (("place", "predicted", 1000), ("three best", "three best predicted", 3)):
                 if place not in row and (most > 3 or name == "inventory"):
                     row[place] = located(name, most=most)
-                    row[said] = predicted(name, row[place], budgets(problem, row["cost"]))
+                    row[key] = predicted(name, row[place], budgets(problem, row["cost"]))
         elif stage == "test":
             test(name, rows)
             if "slow" in problem and "slow" not in row:

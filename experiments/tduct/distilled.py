@@ -82,9 +82,9 @@ def on_held_out(positions: KnownPositions, nets: dict[str, Network], most: int) 
     spoilable = [
         at for at, actions in enumerate(keeping) if len(actions) < int((positions.action_visits[rows[at]] >= 0).sum())
     ]
-    said = {"table": (positions.value, best), **{name: answers(net, positions) for name, net in nets.items()}}
+    predictions = {"table": (positions.value, best), **{name: answers(net, positions) for name, net in nets.items()}}
     report = []
-    for name, (value, move) in said.items():
+    for name, (value, move) in predictions.items():
         wrong = sum(int(move[rows[at]]) not in keeping[at] for at in spoilable)
         report.append({
             "who": name, "positions": len(positions),

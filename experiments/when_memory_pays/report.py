@@ -122,10 +122,10 @@ def theorem(data: dict[str, np.ndarray]) -> np.ndarray:
     return np.where(data["eta"] < data["noise"] / np.sqrt(data["visits"]), 1.0, -1.0)
 
 
-def right(said: np.ndarray, data: dict[str, np.ndarray], some: np.ndarray) -> str:
+def right(predictions: np.ndarray, data: dict[str, np.ndarray], some: np.ndarray) -> str:
     """Of the points with an effect, how many have the predicted sign."""
     some = some & (np.abs(data["gain"]) > FLOOR)
-    return f"{int((np.sign(said) == np.sign(data['gain']))[some].sum())} of {int(some.sum())}"
+    return f"{int((np.sign(predictions) == np.sign(data['gain']))[some].sum())} of {int(some.sum())}"
 
 
 def judged(rows: dict[str, Any], numbers: np.ndarray) -> list[dict[str, Any]]:
@@ -133,15 +133,15 @@ def judged(rows: dict[str, Any], numbers: np.ndarray) -> list[dict[str, Any]]:
     table = []
     for stage in dict.fromkeys(row["stage"] for row in rows.values() if row["stage"] != "rivals"):
         data = points(rows, numbers[7], stage)
-        said = predicted(numbers, data)
+        scores = predicted(numbers, data)
         for cost in (None, *np.unique(data["cost"]).tolist()):
-            some = np.full(len(said), True) if cost is None else data["cost"] == cost
+            some = np.full(len(scores), True) if cost is None else data["cost"] == cost
             clear = some & (np.abs(data["gain"]) > data["half"])
             table.append({
-                "stage": stage, "cost": "all" if cost is None else cost, "formula": right(said, data, some),
-                "formula, interval clear of 0": right(said, data, clear), "theorem": right(theorem(data), data, some),
-                "always no": right(-np.ones(len(said)), data, some),
-                "correlation": round(float(np.corrcoef(said[some], data["odds"][some])[0, 1]), 2),
+                "stage": stage, "cost": "all" if cost is None else cost, "formula": right(scores, data, some),
+                "formula, interval clear of 0": right(scores, data, clear), "theorem": right(theorem(data), data, some),
+                "always no": right(-np.ones(len(scores)), data, some),
+                "correlation": round(float(np.corrcoef(scores[some], data["odds"][some])[0, 1]), 2),
             })  # fmt: skip
     return table
 
@@ -169,16 +169,16 @@ def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: d
         noise = np.exp(np.interp(x, np.arange(len(noises)), np.log(noises)))
         height = np.interp(y, np.arange(len(heights)), heights)
         base, ratio = some[0], float(cost.removeprefix("cost "))
-        said, condition = np.zeros((121, 121)), np.zeros((121, 121))
+        scores, condition = np.zeros((121, 121)), np.zeros((121, 121))
         for i, level in enumerate(height):
             for j, sigma in enumerate(noise):
                 cell = {**base, "noise": sigma, axis: level}
                 inputs = features_of(cell, numbers[7])
                 visits = base["simulations"] / base["branching"]
-                said[i, j] = score(numbers, *(inputs[key] for key in INPUTS[:3]), visits, base["equivalence"], ratio)
+                scores[i, j] = score(numbers, *(inputs[key] for key in INPUTS[:3]), visits, base["equivalence"], ratio)
                 condition[i, j] = sigma / math.sqrt(visits) - cell["similarity"] / math.sqrt(3.0)
-        if said.min() < 0.0 < said.max():
-            axes.contour(x, y, said, [0.0], colors="black", linewidths=2.5)
+        if scores.min() < 0.0 < scores.max():
+            axes.contour(x, y, scores, [0.0], colors="black", linewidths=2.5)
         axes.contour(x, y, condition, [0.0], colors="darkorange", linewidths=2, linestyles="--")
         if ratio == 0.0:
             for game, row in games.items():

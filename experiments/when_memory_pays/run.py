@@ -174,8 +174,8 @@ def main() -> None:
         row = rows[cell.name] = measured(cell)
         with whole(table) as part:
             part.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
-        said = row["memory" if "memory" in row else "c = 2"]
-        points = {key: (100 * said[key]["gain"], 100 * said[key]["half"]) for key in said if "cost" in key}
+        result = row["memory" if "memory" in row else "c = 2"]
+        points = {key: (100 * result[key]["gain"], 100 * result[key]["half"]) for key in result if "cost" in key}
         gains = ", ".join(f"{key} {gain:+.1f}±{half:.1f}" for key, (gain, half) in points.items())
         print(f"{number + 1}/{len(stage)} {cell.name}: {gains}", file=sys.stderr, flush=True)
     if options.json:

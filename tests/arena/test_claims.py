@@ -101,7 +101,7 @@ def games(database, match_id=None):
     with Results(database, must_exist=True) as results:
         if match_id is None:
             (match_id,) = (record.id for record in results.matches())
-        return [replace(one, a_seconds=0.0, b_seconds=0.0) for one in results.games(match_id)]
+        return [replace(game, a_seconds=0.0, b_seconds=0.0) for game in results.games(match_id)]
 
 
 def start(database, options, workers=1, within=()):
@@ -119,11 +119,11 @@ def finish(processes):
         with ThreadPoolExecutor(len(processes)) as threads:
             waits = [threads.submit(process.communicate, timeout=500) for process in processes]
             for wait in as_completed(waits):
-                said, process = wait.result(), processes[waits.index(wait)]
+                output, process = wait.result(), processes[waits.index(wait)]
                 if process.returncode:
                     for other in processes:
                         other.kill()
-                    raise AssertionError(said)
+                    raise AssertionError(output)
     finally:
         for process in processes:
             process.kill()
@@ -157,8 +157,8 @@ def test_a_killed_owner_costs_no_game_and_no_wait_on_its_machine(tmp_path, datab
         process.kill()
         process.communicate()
     with Results(database) as results, results.reading() as connection:
-        held = results.claims(connection, 1)
-        assert {claim.number for claim in held} >= {0, 1} and all(claim.live for claim in held)
+        entries = results.claims(connection, 1)
+        assert {claim.number for claim in entries} >= {0, 1} and all(claim.live for claim in entries)
     noted.go("held")
     assert match(**options, workers=1, database=database).games == 40
     begun = noted.begun("held")
@@ -190,9 +190,9 @@ def test_a_container_that_shares_the_host_name_sees_no_death(tmp_path, noted):
 
 def test_games_of_an_owner_elsewhere_are_waited_for_until_its_lease_runs_out(tmp_path, database, noted):
     options = {"game": "tic_tac_toe", "a": noted("mine"), "b": "random", "games": 20}
-    one = match(**options, workers=1, database=tmp_path / "alone.sqlite")
+    alone = match(**options, workers=1, database=tmp_path / "alone.sqlite")
     with Results(database) as results:
-        match_id = results.open_match(one.configuration.identity, 20, "1")
+        match_id = results.open_match(alone.configuration.identity, 20, "1")
         with results.changing(match_id) as connection:
             results.claim(connection, match_id, [3, 8, 9], "another machine/7/x", 1000.0)
         reported = []
@@ -201,7 +201,7 @@ def test_games_of_an_owner_elsewhere_are_waited_for_until_its_lease_runs_out(tmp
         )
         thread.start()
         until(lambda: len(results.games(match_id)) == 17)
-        assert [one.number for one in results.games(match_id)] == [n for n in range(20) if n not in (3, 8, 9)]
+        assert [game.number for game in results.games(match_id)] == [n for n in range(20) if n not in (3, 8, 9)]
         # One is recorded by its owner, and two are left.
         played = Results(tmp_path / "alone.sqlite").games(1)
         results.add_games(match_id, [played[8]])
@@ -209,7 +209,7 @@ def test_games_of_an_owner_elsewhere_are_waited_for_until_its_lease_runs_out(tmp
         with results.writing() as connection:
             connection.execute(text("UPDATE claim SET expires = 0"))
         thread.join(timeout=500)
-    assert reported[0].standing == one.standing and reported[0].complete
+    assert reported[0].standing == alone.standing and reported[0].complete
     assert games(database) == games(tmp_path / "alone.sqlite")
     with Results(database) as results:
         assert results.games(match_id)[8] == played[8]
@@ -268,8 +268,8 @@ def test_a_league_in_two_processes_is_the_league_of_one(tmp_path, database):
     for thread in threads:
         thread.join()
     assert len(results) == 2
-    for one in results:
-        assert one.complete and one.rows() == alone.rows()
+    for result in results:
+        assert result.complete and result.rows() == alone.rows()
 
 
 def until(condition):

@@ -52,19 +52,19 @@ CALL = {"game": "tic_tac_toe", "a": "random", "b": "random", "workers": 1}
 
 def old_database(tmp_path, games, points=""):
     """A database of an older version with the games of a match, and what `report` says of it."""
-    made, file = tmp_path / "made.sqlite", tmp_path / "old.sqlite"
-    if not made.exists():
-        match(**CALL, games=games, database=made)
+    source, file = tmp_path / "made.sqlite", tmp_path / "old.sqlite"
+    if not source.exists():
+        match(**CALL, games=games, database=source)
     connection = sqlite3.connect(file)
     connection.executescript(OLD + points)
-    connection.execute("ATTACH ? AS made", [str(made)])
+    connection.execute("ATTACH ? AS made", [str(source)])
     for table in ("match", "game"):
         connection.execute(f"INSERT INTO {table} SELECT * FROM made.{table}")
     connection.commit()
     connection.execute("DETACH made")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
-    return file, made
+    return file, source
 
 
 def version(file):
@@ -80,8 +80,8 @@ def version(file):
 
 @pytest.mark.parametrize("points", ["", POINTS])
 def test_a_database_from_before_versions_loses_nothing(tmp_path, points):
-    file, made = old_database(tmp_path, 10, points)
-    with Results(made) as results:
+    file, source = old_database(tmp_path, 10, points)
+    with Results(source) as results:
         before = results.games(1)
         expected = recorded_result(results, 1)
     assert match(**CALL, games=14, database=file).match_id == 1
@@ -119,9 +119,9 @@ def test_processes_that_open_an_old_database_at_once_migrate_it_once(tmp_path):
 
 
 def test_an_old_database_is_read_where_nothing_can_be_written(tmp_path, monkeypatch):
-    file, made = old_database(tmp_path, 4)
+    file, source = old_database(tmp_path, 4)
     before = file.read_bytes()
-    with Results(file, must_exist=True) as results, Results(made) as same:
+    with Results(file, must_exist=True) as results, Results(source) as same:
         assert results.games(1) == same.games(1)
     for other in tmp_path.glob("old.sqlite-*"):
         other.unlink()
@@ -204,8 +204,8 @@ def test_sqlite_on_a_network_file_system_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOUNTS", mounts)
     with pytest.raises(DatabaseError) as error:
         Results(file)
-    said = one_sentence(error)
-    assert "network file system (nfs)" in said and "PostgreSQL" in said
+    message = one_sentence(error)
+    assert "network file system (nfs)" in message and "PostgreSQL" in message
     with Results(file, must_exist=True) as results:
         assert len(results.games(1)) == 1
 
@@ -221,8 +221,8 @@ def test_a_password_is_never_shown(tmp_path):
     ):
         with pytest.raises(DatabaseError) as error:
             Results(url)
-        said = one_sentence(error)
-        assert "ter2" not in said
+        message = one_sentence(error)
+        assert "ter2" not in message
     assert shown("postgresql://a:b@h/d?sslmode=x") == "postgresql://a:***@h/d?sslmode=x"
     assert shown("r.sqlite") == "r.sqlite"
 

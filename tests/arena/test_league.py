@@ -54,10 +54,10 @@ def played(database):
     """The games of every match of a database, without the clock."""
     with Results(database) as results:
         return {
-            (one.configuration["a"], one.configuration["b"]): [
-                (game.number, game.first, game.moves, game.outcome) for game in results.games(one.id)
+            (record.configuration["a"], record.configuration["b"]): [
+                (game.number, game.first, game.moves, game.outcome) for game in results.games(record.id)
             ]
-            for one in results.matches()
+            for record in results.matches()
         }
 
 
@@ -69,9 +69,9 @@ def engram_league(*arguments):
 
 
 def test_two_players_have_the_elo_of_their_match_half_each():
-    one = standing([(1, 1), (1, 0), (-1, 1), (0, -1)])
-    ratings = rate(2, {(0, 1): one})
-    assert ratings.elo == pytest.approx([one.elo / 2, -one.elo / 2])
+    result = standing([(1, 1), (1, 0), (-1, 1), (0, -1)])
+    ratings = rate(2, {(0, 1): result})
+    assert ratings.elo == pytest.approx([result.elo / 2, -result.elo / 2])
     lead, error = ratings.difference(0, 1)
     assert lead == pytest.approx(400 * math.log10(0.625 / 0.375))
     # The weight is 8·p·(1 − p), of which four pairs leave ¾; Σ(s − 2p)² = 1.25. All pairs are those of this match.
@@ -79,7 +79,7 @@ def test_two_players_have_the_elo_of_their_match_half_each():
     overall = (2 + 1.25) / (1 + 0.75 * weight)
     overall += (2 - overall) * (1 - 4 * 0.625 * 0.375) ** 2
     dispersion = (1.25 + weight * overall) / (0.75 * weight + weight)
-    assert one.squares == pytest.approx(1.25)
+    assert result.squares == pytest.approx(1.25)
     assert error == pytest.approx(400 / math.log(10) * math.sqrt(dispersion / (8 * 0.625 * 0.375)), rel=1e-5)
     assert ratings.high - ratings.elo == pytest.approx([1.959964 * error / 2] * 2)
 
@@ -96,7 +96,7 @@ def test_three_players_by_hand():
 
 def test_intervals_contain_true_ratings_as_often_as_they_say():
     rng, truth = np.random.default_rng(3), np.array([-150, -60, 0, 10, 80, 120.0])
-    held, leads, rounds = np.zeros(6), 0, 150
+    hits, leads, rounds = np.zeros(6), 0, 150
     # A share of 0.3 of the pairs has opposite results, and so a score of ½.
     pairings = list(combinations(range(6), 2))
     target = rate(6, {(i, j): _expected(0.15 + 0.7 * score_of_elo(truth[i] - truth[j])) for i, j in pairings})
@@ -108,11 +108,11 @@ def test_intervals_contain_true_ratings_as_often_as_they_say():
             same = rng.random(60) < 0.3  # openings that decide the game
             games[same, 1] = -games[same, 0]
             results[i, j] = standing(games)
-        found = rate(6, results)
-        held += (found.low < target.elo) & (target.elo < found.high)
-        lead, error = found.difference(5, 2)
+        ratings = rate(6, results)
+        hits += (ratings.low < target.elo) & (target.elo < ratings.high)
+        lead, error = ratings.difference(5, 2)
         leads += abs(lead - target.difference(5, 2)[0]) < 1.96 * error
-    assert 0.93 <= held.mean() / rounds <= 0.985
+    assert 0.93 <= hits.mean() / rounds <= 0.985
     assert 0.90 <= leads / rounds <= 0.99
 
 
@@ -133,12 +133,12 @@ def test_intervals_of_short_and_of_drawn_matches_are_as_wide_as_their_errors(cou
 
 @pytest.mark.parametrize(("share", "pairs"), [(0.94, 20), (0.975, 50), (0.988, 100)])
 def test_intervals_of_one_sided_matches_contain_the_truth(share, pairs):
-    rng, held = np.random.default_rng(5), 0
+    rng, hits = np.random.default_rng(5), 0
     truth = 200 * math.log10(share / (1 - share))
     for _ in range(400):
         ratings = rate(2, {(0, 1): standing(np.where(rng.random((pairs, 2)) < share, 1, -1))})
-        held += ratings.low[0] <= truth <= ratings.high[0]
-    assert held > 0.93 * 400
+        hits += ratings.low[0] <= truth <= ratings.high[0]
+    assert hits > 0.93 * 400
 
 
 def test_ratings_far_apart_have_finite_errors():
@@ -160,11 +160,11 @@ def test_true_elo_is_recovered_within_intervals():
         (i, j): standing(np.where(rng.random((4000, 2)) < score_of_elo(truth[i] - truth[j]), 1, -1))
         for i, j in combinations(range(5), 2)
     }
-    found = rate(5, results)
-    assert found.order == [4, 3, 2, 1, 0]
-    assert np.abs(found.elo - truth).max() < 10
-    assert ((found.low < truth) & (truth < found.high)).all()
-    assert found.elo.sum() == pytest.approx(0, abs=1e-6)
+    ratings = rate(5, results)
+    assert ratings.order == [4, 3, 2, 1, 0]
+    assert np.abs(ratings.elo - truth).max() < 10
+    assert ((ratings.low < truth) & (truth < ratings.high)).all()
+    assert ratings.elo.sum() == pytest.approx(0, abs=1e-6)
 
 
 def test_all_points_one_way_bound_ratings_on_one_side():
@@ -193,9 +193,9 @@ def test_players_whom_no_match_connects_do_not_compare():
 
 
 def test_pentanomial_counts_and_normalised_elo_by_hand():
-    one = standing([(1, 1), (1, 0), (-1, 1), (0, 0), (0, -1), (-1, -1), (1, math.nan)])
-    assert one.pentanomial == (1, 1, 2, 1, 1)
-    assert one.nelo == 0.0
+    result = standing([(1, 1), (1, 0), (-1, 1), (0, 0), (0, -1), (-1, -1), (1, math.nan)])
+    assert result.pentanomial == (1, 1, 2, 1, 1)
+    assert result.nelo == 0.0
     # Scores of pairs ½, ½, ¾, 1: mean 11/16, variance (2·(3/16)² + (1/16)² + (5/16)²)/4 = 11/256.
     lead = standing([(1, -1), (0, 0), (1, 0), (1, 1)])
     assert lead.pentanomial == (0, 0, 2, 1, 1)
@@ -209,18 +209,18 @@ def test_pentanomial_counts_and_normalised_elo_by_hand():
 
 def test_a_league_is_a_set_of_ordinary_matches(tmp_path):
     database, texts = tmp_path / "l.sqlite", ["random", "uct", "minimax(depth=2)"]
-    seen = []
+    reports = []
     result = league(
         "tic_tac_toe", texts, games=6, simulations=20, seed=4, workers=1, database=database,
-        progress=lambda done, total, now: seen.append((done, total)),
+        progress=lambda done, total, now: reports.append((done, total)),
     )  # fmt: skip
-    assert result.games == 18 and result.complete and seen[-1] == (18, 18)
+    assert result.games == 18 and result.complete and reports[-1] == (18, 18)
     assert list(map(len, played(database).values())) == [6, 6, 6]
-    one = result.matches[1, 2]
+    pairing = result.matches[1, 2]
     a, b = result.players[1:]
     seed = derive_seed(4, "league", a, b)
     again = match("tic_tac_toe", a, b, games=6, simulations=20, seed=seed, workers=1, database=database)
-    assert (again.match_id, again.standing) == (one.match_id, one.standing)
+    assert (again.match_id, again.standing) == (pairing.match_id, pairing.standing)
     rows = {row["player"]: row for row in result.rows()}
     assert sum(row["points"] for row in rows.values()) == 18
     own = [match for at, match in result.matches.items() if 2 in at]
@@ -379,10 +379,10 @@ def test_the_command_reads_a_file_of_players_and_shows_tables_json_and_a_picture
     assert shown.exit_code == 0, shown.output
     assert "3 players, 12 games" in shown.stdout and "minimax(depth=1" in shown.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
-    found = json.loads(engram_league(*common, "--json").stdout)
-    assert [row["rank"] for row in found["players"]] == [1, 2, 3] and found["complete"] and found["groups"] == 1
-    assert sum(row["points"] for row in found["players"]) == found["games"] == 12
-    assert found["scores"][0][0] is None and found["scores"][0][1] + found["scores"][1][0] == 1.0
+    data = json.loads(engram_league(*common, "--json").stdout)
+    assert [row["rank"] for row in data["players"]] == [1, 2, 3] and data["complete"] and data["groups"] == 1
+    assert sum(row["points"] for row in data["players"]) == data["games"] == 12
+    assert data["scores"][0][0] is None and data["scores"][0][1] + data["scores"][1][0] == 1.0
     assert len(json.loads(CliRunner().invoke(app, ["results", "-d", str(database), "--json"]).stdout)) == 3
     for arguments, word in (
         (("--players", tmp_path / "none.txt"), "none.txt"),

@@ -89,7 +89,7 @@ def players(tmp_path):
 
 def essence(records):
     """All of a game but the clock."""
-    return [replace(one, a_seconds=0.0, b_seconds=0.0) for one in records]
+    return [replace(record, a_seconds=0.0, b_seconds=0.0) for record in records]
 
 
 def recorded(database):
@@ -104,7 +104,7 @@ def test_both_games_of_a_pair_share_an_opening_with_sides_exchanged(tmp_path):
     database = tmp_path / "r.sqlite"
     result = match("connect_four", "random", "minimax(depth=1)", games=40, seed=5, workers=1, database=database)
     games = recorded(database)
-    assert [one.number for one in games] == list(range(40))
+    assert [record.number for record in games] == list(range(40))
     openings = set()
     for first, second in zip(games[::2], games[1::2], strict=True):
         assert (first.pair, first.first, second.first) == (first.number // 2, "A", "B")
@@ -113,13 +113,13 @@ def test_both_games_of_a_pair_share_an_opening_with_sides_exchanged(tmp_path):
         openings.add(first.moves[:4])
     assert len(openings) > 15
     assert result.games == result.wins + result.draws + result.losses == 40
-    assert result.distinct_games == len({one.moves for one in games})
+    assert result.distinct_games == len({record.moves for record in games})
     # Outcomes are for A: replaying the moves must give them.
     game = named_game("connect_four")
-    for one in games:
-        state = game.play_moves(one.moves)
-        assert game.outcome(state, 0 if one.first == "A" else 1) == one.outcome
-        assert one.a_moves + one.b_moves == len(one.moves) - 4
+    for record in games:
+        state = game.play_moves(record.moves)
+        assert game.outcome(state, 0 if record.first == "A" else 1) == record.outcome
+        assert record.a_moves + record.b_moves == len(record.moves) - 4
 
 
 def test_an_opening_depends_on_seed_and_pair_and_never_ends_the_game():
@@ -230,19 +230,19 @@ def test_a_move_limit_makes_a_draw(tmp_path):
     database = tmp_path / "r.sqlite"
     result = match("connect_four", "random", "random", games=4, max_moves=6, workers=1, database=database)
     assert (result.draws, result.score) == (4, 0.5)
-    assert {one.reason for one in recorded(database)} == {"move limit"}
-    assert {len(one.moves) for one in recorded(database)} == {6}
+    assert {record.reason for record in recorded(database)} == {"move limit"}
+    assert {len(record.moves) for record in recorded(database)} == {6}
 
 
 def test_results_do_not_depend_on_workers_or_on_time(tmp_path, players):
     text = {"game": "connect_four", "a": "uct(exploration=0.5)", "b": f"{players}:Slow(ms=1, uneven=true)"}
-    one = match(**text, games=12, simulations=60, workers=1, database=tmp_path / "1.sqlite")
-    two = match(**text, games=12, simulations=60, workers=2, database=tmp_path / "2.sqlite")
+    first = match(**text, games=12, simulations=60, workers=1, database=tmp_path / "1.sqlite")
+    second = match(**text, games=12, simulations=60, workers=2, database=tmp_path / "2.sqlite")
     assert recorded(tmp_path / "1.sqlite") == recorded(tmp_path / "2.sqlite")
-    assert one.standing == two.standing
+    assert first.standing == second.standing
     other = match(**text, games=12, simulations=60, seed=1, workers=1, database=tmp_path / "1.sqlite")
-    assert other.match_id != one.match_id
-    assert other.a.simulations == one.a.simulations == 60
+    assert other.match_id != first.match_id
+    assert other.a.simulations == first.a.simulations == 60
 
 
 def test_every_move_of_a_match_has_a_seed_of_its_own():
@@ -281,10 +281,10 @@ def test_a_search_begins_each_game_afresh_and_keeps_its_tree_within_one():
 
 
 def test_a_better_player_is_seen_and_swapping_sides_mirrors_the_result():
-    one = match("tic_tac_toe", "alpha_beta(depth=9)", "random", games=60, workers=1, database=":memory:")
-    assert one.losses <= 2
-    assert one.elo_low > 100
-    assert one.verdict.startswith("A is stronger")
+    result = match("tic_tac_toe", "alpha_beta(depth=9)", "random", games=60, workers=1, database=":memory:")
+    assert result.losses <= 2
+    assert result.elo_low > 100
+    assert result.verdict.startswith("A is stronger")
     same = match("tic_tac_toe", "random", "random", games=60, workers=1, database=":memory:")
     assert same.verdict.startswith("no difference seen")
 
@@ -405,17 +405,17 @@ TEST = Sprt(elo0=0, elo1=150, alpha=0.1, beta=0.1)
 def test_the_sequential_test_ends_the_match_at_the_same_pair_whatever_the_order(tmp_path, players):
     slow = f"{players}:Slow(ms=3, uneven=true)"
     call = {"game": "tic_tac_toe", "a": "alpha_beta(depth=9)", "b": slow, "games": 400, "sprt": TEST}
-    one = match(**call, workers=1, database=tmp_path / "1.sqlite")
-    two = match(**call, workers=3, database=tmp_path / "2.sqlite")
-    assert one.sprt is not None
-    assert one.sprt.decision == "elo1"
-    assert one.games == 2 * one.sprt.pairs < 100
-    assert one.complete
-    assert (two.standing, two.sprt, two.distinct_games) == (one.standing, one.sprt, one.distinct_games)
-    counting = recorded(tmp_path / "1.sqlite")[: one.games]
-    assert recorded(tmp_path / "2.sqlite")[: one.games] == counting
-    assert "accepts Elo 150" in str(one)
-    assert match(**call, workers=3, database=tmp_path / "2.sqlite") == two
+    first = match(**call, workers=1, database=tmp_path / "1.sqlite")
+    second = match(**call, workers=3, database=tmp_path / "2.sqlite")
+    assert first.sprt is not None
+    assert first.sprt.decision == "elo1"
+    assert first.games == 2 * first.sprt.pairs < 100
+    assert first.complete
+    assert (second.standing, second.sprt, second.distinct_games) == (first.standing, first.sprt, first.distinct_games)
+    counting = recorded(tmp_path / "1.sqlite")[: first.games]
+    assert recorded(tmp_path / "2.sqlite")[: first.games] == counting
+    assert "accepts Elo 150" in str(first)
+    assert match(**call, workers=3, database=tmp_path / "2.sqlite") == second
 
 
 def made_record(number, outcome):
@@ -424,7 +424,7 @@ def made_record(number, outcome):
 
 def report(configuration, records, **where):
     tally = Tally(configuration)
-    rows = [{**vars(one), "id": 1, "moves": moves_text(one.moves)} for one in records]
+    rows = [{**vars(record), "id": 1, "moves": moves_text(record.moves)} for record in records]
     tally.add(np.array([counted(*(row[name] for name in NEEDED)) for row in rows], COUNTED))
     return report_of(tally, **where)
 
@@ -437,17 +437,17 @@ def test_games_beyond_the_stop_and_gaps_do_not_count():
     configuration = made_configuration(400, TEST)
     rng = random.Random(4)
     records = [made_record(number, rng.choice([1.0, 1.0, 1.0, 0.0, -1.0])) for number in range(200)]
-    whole = report(configuration, records)
-    assert whole.sprt is not None
-    stop = 2 * whole.sprt.pairs
-    assert whole.games == stop < 150
+    full = report(configuration, records)
+    assert full.sprt is not None
+    stop = 2 * full.sprt.pairs
+    assert full.games == stop < 150
     shuffled = records[:]
     rng.shuffle(shuffled)
-    assert report(configuration, shuffled) == whole
+    assert report(configuration, shuffled) == full
     worse = records[:stop] + [made_record(number, -1.0) for number in range(stop, 300)]
-    assert report(configuration, worse) == whole
+    assert report(configuration, worse) == full
     # A pair that is missing before the stop keeps the test waiting, whatever came after it.
-    gap = report(configuration, [one for one in records if one.pair != 2])
+    gap = report(configuration, [record for record in records if record.pair != 2])
     assert gap.sprt is not None
     assert (gap.sprt.decision, gap.sprt.pairs, gap.complete) == (None, 2, False)
 
@@ -474,8 +474,8 @@ def test_games_of_players_who_repeat_themselves_decide_nothing():
     assert "9 of 200 pairs differ" in str(many)
     tested = match("tic_tac_toe", player, "minimax(depth=1,ties=first)", games=400, sprt="elo0=0,elo1=20", **call)
     assert tested.sprt.decision is None and tested.sprt.pairs == 200
-    one = match("tic_tac_toe", player, "minimax(depth=1,ties=first)", games=200, **{**call, "opening_moves": 0})
-    assert one.distinct_pairs == 1 and one.verdict.startswith("no difference seen")
+    result = match("tic_tac_toe", player, "minimax(depth=1,ties=first)", games=200, **{**call, "opening_moves": 0})
+    assert result.distinct_pairs == 1 and result.verdict.startswith("no difference seen")
 
 
 def test_a_result_as_data_and_as_a_table():
@@ -495,7 +495,7 @@ def test_a_result_as_data_and_as_a_table():
     nothing = report(made_configuration(8, None), [])
     assert nothing.to_json()["elo_low"] is None
     assert "no games were played" in str(nothing)
-    same = report(made_configuration(8, None), [replace(one, moves=(1,)) for one in records])
+    same = report(made_configuration(8, None), [replace(record, moves=(1,)) for record in records])
     assert "1 of 3 pairs differ: equal games add no evidence" in str(same)
 
 
@@ -540,15 +540,15 @@ def wait_for_games(database, count, process):
 
 
 def children(pid):
-    found = []
+    pids = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == pid and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
+            pids.append(int(stat.parent.name))
+    return pids
 
 
 def alive(pid):
@@ -609,15 +609,15 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path, players, 
         wait_for_games(database, 3, process)
         working = children(process.pid)
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()
     assert process.returncode == 130
     assert "Traceback" not in errors
-    kept = len(recorded(database))
-    assert 3 <= kept < 40
-    assert f"{kept} of 40 games are recorded; the same match started again continues" in said
+    count = len(recorded(database))
+    assert 3 <= count < 40
+    assert f"{count} of 40 games are recorded; the same match started again continues" in output
     assert not any(map(alive, working))
 
 
@@ -635,19 +635,19 @@ def test_an_interruption_in_this_process_carries_the_result(tmp_path):
 
 
 def test_a_match_that_goes_on_first_reports_its_recorded_games(tmp_path):
-    seen = []
+    counts = []
 
     def play(games):
         match(
             "tic_tac_toe", "random", "random", games=games, workers=1, database=tmp_path / "r.sqlite",
-            progress=lambda result: seen.append(result.games),
+            progress=lambda result: counts.append(result.games),
         )  # fmt: skip
 
     play(2)
-    assert seen[0] > 0
-    seen.clear()
+    assert counts[0] > 0
+    counts.clear()
     play(40)
-    assert (seen[0], seen[-1]) == (2, 40)
+    assert (counts[0], counts[-1]) == (2, 40)
 
 
 # ------------------------------------------------------------------------------------- what goes wrong
@@ -658,14 +658,14 @@ def test_a_player_that_fails_is_named_with_its_seed(tmp_path, players, workers):
     database = tmp_path / "r.sqlite"
     with pytest.raises(PlayerError) as error:
         match("connect_four", f"{players}:Faulty", "random", games=60, seed=8, workers=workers, database=database)
-    said = str(error.value)
-    assert "Faulty" in said
-    assert "ValueError: a fault of the test" in said
-    assert "match with seed 8" in said
-    assert "\n" not in said
+    message = str(error.value)
+    assert "Faulty" in message
+    assert "ValueError: a fault of the test" in message
+    assert "match with seed 8" in message
+    assert "\n" not in message
     if workers == 1:
-        failed = int(re.search(r"failed in game (\d+)", said)[1])
-        assert [one.number for one in recorded(database)] == list(range(failed))
+        failed = int(re.search(r"failed in game (\d+)", message)[1])
+        assert [record.number for record in recorded(database)] == list(range(failed))
 
 
 def test_an_illegal_move_is_refused(tmp_path, players):
@@ -691,7 +691,7 @@ def test_a_database_that_fails_in_the_middle_keeps_its_games(tmp_path, monkeypat
     add = Results.add_games
 
     def failing(self, match_id, records):
-        if early := [one for one in records if one.number < 5]:
+        if early := [record for record in records if record.number < 5]:
             add(self, match_id, early)
         if early != records:
             raise DatabaseError("the disk is full")
@@ -830,12 +830,15 @@ class Says:
 
 
 def lengths(first, second, resign=0.9):
-    kept = []
+    records = []
     with pytest.MonkeyPatch.context() as patch:
         plain = Results.add_games
-        patch.setattr(Results, "add_games", lambda self, key, games: (kept.extend(games), plain(self, key, games)))
+        patch.setattr(Results, "add_games", lambda self, key, games: (records.extend(games), plain(self, key, games)))
         match("gomoku:9", Says(first), Says(second), games=2, opening_moves=0, resign=resign, simulations=1)
-    return {(len(one.moves), one.outcome if one.first == "A" else -one.outcome, one.reason) for one in kept}
+    return {
+        (len(record.moves), record.outcome if record.first == "A" else -record.outcome, record.reason)
+        for record in records
+    }
 
 
 def test_a_game_ends_when_both_sides_agree_for_three_moves_each():

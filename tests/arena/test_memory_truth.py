@@ -24,10 +24,10 @@ def test_errors_of_a_tree_that_can_be_checked_by_hand():
     game = game_of(GAME)
     positions = solved_positions(game, 12, seed=1)
     assert len(node_errors(GAME, "memory_uct(capacity=50)", 1, positions, 5, 0)) == 0
-    found = node_errors(GAME, "memory_uct(capacity=50, neighbours=exact)", 40, positions, 1000, 0)
-    assert set(found[:, 0]) <= set(range(12)) and (found[:, 1] >= 1).all()
-    assert (found[:, 2:4] <= 2.0).all()
-    once = found[found[:, 1] == 1]
+    errors = node_errors(GAME, "memory_uct(capacity=50, neighbours=exact)", 40, positions, 1000, 0)
+    assert set(errors[:, 0]) <= set(range(12)) and (errors[:, 1] >= 1).all()
+    assert (errors[:, 2:4] <= 2.0).all()
+    once = errors[errors[:, 1] == 1]
     # One return is -1, 0 or 1, and so is the truth.
     assert np.isin(once[:, 2], (0.0, 1.0, 2.0)).all()
 
@@ -36,10 +36,12 @@ def test_truth_of_nodes_is_the_solvers():
     # Wins for either side among them, so that a wrong point of view would show.
     small = "line:rows=3,columns=3,run=3"
     assert Solver(3, 3, 3, False).value(0, 0) == 0
-    positions = [one for one in solved_positions(game_of(small), 40, seed=2, min_moves=1) if one.value == 1][:12]
-    found = node_errors(small, "memory_uct(capacity=200)", 4000, positions, 1000, 0)
+    positions = [
+        position for position in solved_positions(game_of(small), 40, seed=2, min_moves=1) if position.value == 1
+    ][:12]
+    errors = node_errors(small, "memory_uct(capacity=200)", 4000, positions, 1000, 0)
     # Where the tree holds more than moves that end the game, its most visited node is the root, which the mover wins.
-    roots = [found[found[:, 0] == number] for number in range(len(positions))]
+    roots = [errors[errors[:, 0] == number] for number in range(len(positions))]
     roots = [some[some[:, 1].argmax()] for some in roots if len(some) and some[:, 1].max() > 2000]
     assert len(roots) >= 3 and all(root[2] < 0.4 for root in roots)
 
@@ -61,9 +63,9 @@ def test_rows_resume_and_agree(tmp_path):
     searches = ["memory_uct(capacity=100)", "memory_uct(capacity=100, temperature=0.01)"]
     count = CHUNK + 3
     first = memory_truth(GAME, searches[:1], 60, positions=count, seed=3)
-    seen = []
-    again = memory_truth(GAME, searches, 60, positions=count, seed=3, known=first, rows_done=seen.append)
-    assert again[: len(first)] == first and len(seen) == 1
+    reports = []
+    again = memory_truth(GAME, searches, 60, positions=count, seed=3, known=first, rows_done=reports.append)
+    assert again[: len(first)] == first and len(reports) == 1
     assert [row.visits_low for row in first] == [2**k for k in range(len(first))]
     for row in again:
         assert row.memory_gain == pytest.approx(row.own - row.memory)

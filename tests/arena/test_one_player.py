@@ -128,8 +128,8 @@ class Shares:
 
     rewards = (0.1, 0.2, -0.3, 0.0)
 
-    def __init__(self, players, taken=()):
-        self.players, self.taken = players, taken
+    def __init__(self, players, actions=()):
+        self.players, self.taken = players, actions
 
     def legal_actions(self):
         return [action for action in range(4) if action not in self.taken]

@@ -79,10 +79,10 @@ def test_heuristics_count_what_they_say(board, name):
         state = random_state(game, seed * 3 % (board[0] * board[1]), seed)
         if game.is_over(state):
             continue  # a finished game is never a leaf of the heuristic
-        found = callback.from_python(state.ctypes.data)
-        assert found == pytest.approx(counted(game, state, name), abs=1e-12)
-        assert -1 < found < 1
-        values.add(found)
+        value = callback.from_python(state.ctypes.data)
+        assert value == pytest.approx(counted(game, state, name), abs=1e-12)
+        assert -1 < value < 1
+        values.add(value)
     assert len(values) >= 4
 
 
@@ -144,9 +144,9 @@ def test_minimax_and_alpha_beta_agree_with_plain_python(game, depth, heuristic, 
         value, values = plain_minimax(game, state, depth, leaf)
         sign = 1 if game.to_play(state) == 0 else -1
         best = tuple(action for action, worth in values.items() if worth == value)
-        for found in (minimax.run(state), alpha_beta.run(state)):
-            assert found.value == sign * value
-            assert found.actions == best
+        for result in (minimax.run(state), alpha_beta.run(state)):
+            assert result.value == sign * value
+            assert result.actions == best
         fewer += alpha_beta.run(state).nodes < minimax.run(state).nodes
     assert fewer > 0
 
@@ -157,9 +157,9 @@ def test_alpha_beta_gives_minimax_values_deeper_down():
         (minimax, alpha_beta), _ = searches(game, 7, heuristic)
         for seed in range(4):
             state = random_state(game, 6 + 4 * seed, seed)
-            one, other = minimax.run(state), alpha_beta.run(state)
-            assert (one.value, one.actions) == (other.value, other.actions)
-            assert other.nodes * 4 < one.nodes
+            first, other = minimax.run(state), alpha_beta.run(state)
+            assert (first.value, first.actions) == (other.value, other.actions)
+            assert other.nodes * 4 < first.nodes
 
 
 def test_depth_9_plays_tic_tac_toe_perfectly():
@@ -176,7 +176,7 @@ def test_depth_9_plays_tic_tac_toe_perfectly():
             return 0
         return max(-solved(board[:k] + mover + board[k + 1 :]) for k in range(9) if board[k] == ".")
 
-    states, seen = [(game.initial_state(), "." * 9)], {"." * 9}
+    states, boards = [(game.initial_state(), "." * 9)], {"." * 9}
     for state, board in states:
         if game.is_over(state):
             continue
@@ -186,10 +186,10 @@ def test_depth_9_plays_tic_tac_toe_perfectly():
         for action in game.legal_actions(state):
             after = board[:action] + mover + board[action + 1 :]
             assert action not in result.actions or -solved(after) == solved(board)
-            if after not in seen:
-                seen.add(after)
+            if after not in boards:
+                boards.add(after)
                 states.append((game.play(state, action), after))
-    assert len(seen) == 5478
+    assert len(boards) == 5478
 
 
 def test_a_win_is_taken_at_once_and_a_loss_put_off():
@@ -205,10 +205,10 @@ def test_the_seed_decides_between_equals_and_nothing_else():
     opponent = player(game, "minimax(depth=2)")
     state = game.initial_state()
     best = opponent.search.run(state).actions
-    chosen = [opponent.choose(state, LIMIT, seed).action for seed in range(60)]
-    assert set(chosen) == set(best)
+    actions = [opponent.choose(state, LIMIT, seed).action for seed in range(60)]
+    assert set(actions) == set(best)
     assert len(best) > 1
-    assert chosen == [opponent.choose(state, LIMIT, seed).action for seed in range(60)]
+    assert actions == [opponent.choose(state, LIMIT, seed).action for seed in range(60)]
 
 
 def test_random_is_uniform():
@@ -392,9 +392,9 @@ def test_players_from_a_file(tmp_path):
     assert player(game, f"{file}:First(bonus=2)").choose(state, LIMIT, 0).action == 2
     assert isinstance(player(game, f"{file}:First").choose(state, LIMIT, 0), Choice)
     for text in (f"{file}:narrow(exploration=0.3)", f"{file}:narrow", f"{file}:ready"):
-        found = player(game, text)
-        assert found.text == text
-        assert found.choose(state, Limit(simulations=20), 0).simulations == 20
+        opponent = player(game, text)
+        assert opponent.text == text
+        assert opponent.choose(state, Limit(simulations=20), 0).simulations == 20
     for text, says in (
         (f"{file}:Firs", "did you mean 'First'"),
         (f"{file}:First(bonu=1)", "did you mean 'bonus'"),

@@ -42,7 +42,7 @@ def test_games_come_back_as_they_went_in(tmp_path):
         assert counted["number"].tolist() == [2, 0, 1] and counted["a_simulations"].tolist() == [100] * 3
         assert results.counted_games(match_id, after=counted["id"][1].item()).tolist() == counted[2:].tolist()
         listed = results.matches()
-        assert [(one.id, one.games, one.recorded, one.version) for one in listed] == [
+        assert [(entry.id, entry.games, entry.recorded, entry.version) for entry in listed] == [
             (match_id, 4, 3, "1.0"),
             (other, 2, 1, "1.0"),
         ]
@@ -63,13 +63,13 @@ def test_a_match_is_found_again_and_grows(tmp_path):
 
 def test_a_game_is_never_counted_twice(tmp_path):
     file = tmp_path / "r.sqlite"
-    with Results(file) as one, Results(file) as other:
-        match_id = one.open_match(CONFIGURATION, 4, "1.0")
-        one.add_games(match_id, [record(0, 1.0)])
+    with Results(file) as first, Results(file) as other:
+        match_id = first.open_match(CONFIGURATION, 4, "1.0")
+        first.add_games(match_id, [record(0, 1.0)])
         other.add_games(match_id, [record(0, -1.0)])
         assert other.games(match_id) == [record(0, 1.0)]
         with pytest.raises(DatabaseError):
-            one.add_games(match_id + 7, [record(0)])  # no such match: that is no repetition
+            first.add_games(match_id + 7, [record(0)])  # no such match: that is no repetition
 
 
 def test_two_writers_at_once_lose_nothing(tmp_path):
@@ -88,7 +88,7 @@ def test_two_writers_at_once_lose_nothing(tmp_path):
     for thread in threads:
         thread.join()
     with Results(file) as results:
-        assert [one.number for one in results.games(1)] == list(range(120))
+        assert [game.number for game in results.games(1)] == list(range(120))
         assert len(results.matches()) == 1
 
 
@@ -111,11 +111,11 @@ def test_memory_keeps_nothing():
 
 
 def one_sentence(error):
-    said = str(error.value)
-    assert "\n" not in said
-    assert "sqlalche.me" not in said
-    assert len(said) < 300
-    return said
+    message = str(error.value)
+    assert "\n" not in message
+    assert "sqlalche.me" not in message
+    assert len(message) < 300
+    return message
 
 
 def test_a_file_that_is_no_database(tmp_path):
@@ -193,7 +193,7 @@ def test_a_full_disk_keeps_what_was_recorded(tmp_path):
         assert "disk is full" in one_sentence(error)
         assert number > 10
     with Results(file) as results:
-        assert [one.number for one in results.games(match_id)] == list(range(number))
+        assert [game.number for game in results.games(match_id)] == list(range(number))
         results.add_games(match_id, [record(number)])  # with room again it goes on
 
 
@@ -307,7 +307,7 @@ def test_a_complete_match_is_read_where_nothing_can_be_written(tmp_path, monkeyp
         match(**call, games=6)
     with pytest.raises(DatabaseError, match="read-only"):
         match(**call, games=4, seed=1)
-    assert file.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["r.sqlite"]
+    assert file.read_bytes() == before and [path.name for path in tmp_path.iterdir()] == ["r.sqlite"]
 
 
 def test_a_number_that_no_database_can_hold(tmp_path):
@@ -329,12 +329,12 @@ def test_a_match_ends_whatever_ids_its_games_have(number, tmp_path):
     """A damaged or foreign file may number games otherwise; each is counted, and no game is played for ever."""
     file = tmp_path / "results.sqlite"
     options = {"simulations": 5, "seed": 3, "database": file, "workers": 1}
-    whole = match("tic_tac_toe", "uct", "random", games=8, **options)
+    full = match("tic_tac_toe", "uct", "random", games=8, **options)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("delete from game where number in (2, 6)")
         connection.execute("update game set id = ? where number = 1", (number,))
     again = match("tic_tac_toe", "uct", "random", games=8, **options)
-    assert (again.games, again.wins, again.losses) == (8, whole.wins, whole.losses)
+    assert (again.games, again.wins, again.losses) == (8, full.wins, full.losses)
 
 
 @pytest.mark.timeout(120)

@@ -90,11 +90,11 @@ def records(monkeypatch, together, *arguments, **options):
     """What a match records."""
     from engram.arena import match as module
 
-    kept = []
+    entries = []
     plain = module.Results.add_games
 
     def add(self, match_id, records):
-        kept.extend(records)
+        entries.extend(records)
         plain(self, match_id, records)
 
     with monkeypatch.context() as patch:
@@ -102,7 +102,7 @@ def records(monkeypatch, together, *arguments, **options):
         if not together:
             patch.setattr(BatchedMatch, "pays", staticmethod(lambda *_: False))
         match(*arguments, **options, workers=1, database=":memory:")
-    return games(kept)
+    return games(entries)
 
 
 @pytest.mark.parametrize(
@@ -137,19 +137,21 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
     from engram.arena import batched
     from engram.networks import by_name as named
 
-    made = []
+    evaluators = []
 
     def noted(*arguments, **options):
-        made.append(NetworkEvaluator(*arguments, **options))
-        return made[-1]
+        evaluators.append(NetworkEvaluator(*arguments, **options))
+        return evaluators[-1]
 
     NetworkEvaluator = named.NetworkEvaluator
     monkeypatch.setattr(named, "NetworkEvaluator", noted)
     sides = [f"puct(network='connect_four', num_leaves=8, backup={rule})" for rule in ("average", "softmax")]
     options = {"games": 40, "simulations": 40, "seed": 3}
     shared = records(monkeypatch, True, "connect_four", *sides, **options)
-    asked = [one.asked for one in made if one.asked]
-    assert len(asked) == 2 and made[-1].backend.computed < 0.7 * sum(asked) == 0.7 * made[-1].backend.asked
+    counts = [evaluator.asked for evaluator in evaluators if evaluator.asked]
+    assert (
+        len(counts) == 2 and evaluators[-1].backend.computed < 0.7 * sum(counts) == 0.7 * evaluators[-1].backend.asked
+    )
     monkeypatch.setattr(batched, "sharing", lambda game, presets: presets)
     assert records(monkeypatch, True, "connect_four", *sides, **options) == shared
 
@@ -159,9 +161,9 @@ def test_workers_fill_their_boards_and_the_match_is_the_same(searches, tmp_path)
         options = {"games": 160, "simulations": 12, "seed": 2, "database": tmp_path / f"{workers}.sqlite"}
         return match("tic_tac_toe", f"{searches}:knows", "uct", workers=workers, **options)
 
-    one, two = play(1), play(2)
-    assert one.standing == two.standing and one.games == two.games == 160
-    assert one.distinct_games == two.distinct_games
+    first, second = play(1), play(2)
+    assert first.standing == second.standing and first.games == second.games == 160
+    assert first.distinct_games == second.distinct_games
 
 
 def test_a_worker_takes_no_more_than_its_share_of_the_games_and_seats_whole_batches(searches):
@@ -212,10 +214,10 @@ def test_clocks_threads_and_a_shared_store_are_played_one_by_one():
 
 def test_fewer_boards_where_stores_are_large():
     flat = Flat()
-    chosen = replace(puct(evaluator=flat), extensions=(remembering(capacity=100, dimension=64, neighbours="exact"),))
-    each = SearchPlayer(TIC_TAC_TOE, chosen).extensions[0].num_bytes
+    preset = replace(puct(evaluator=flat), extensions=(remembering(capacity=100, dimension=64, neighbours="exact"),))
+    each = SearchPlayer(TIC_TAC_TOE, preset).extensions[0].num_bytes
     assert 100 * 64 * 4 < each < 50_000
-    match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8, max_bytes=1 << 20)
+    match(TIC_TAC_TOE, preset, uct(), games=100, simulations=8, max_bytes=1 << 20)
     trees = 2 * 8 * 9 * (32 + 56)  # of both sides, two searches each, in which every simulation expands
     assert max(flat.batches) <= (1 << 20) // (each + trees) < 64
 
@@ -231,11 +233,11 @@ def test_a_network_trained_further_makes_another_match(tmp_path):
 
     file = tmp_path / "network.safetensors"
     names = [f"puct(network='{place}')" for place in (tmp_path, file)]
-    found = []
+    results = []
     for seed in (1, 2):
         torch.manual_seed(seed)
         save_network(file, NetworkModule(architecture("residual(blocks=1,filters=4)", TIC_TAC_TOE)).network)
-        found += [[sources(name) for name in names] for _ in range(2)]
-    first, again, other, _ = found
+        results += [[sources(name) for name in names] for _ in range(2)]
+    first, again, other, _ = results
     assert first == again and first[0] != other[0] and first[1] != other[1]
     assert sources("uct") == ""

@@ -47,7 +47,7 @@ class Grid:
 
     def children(self, grid: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
         """Action to position; nothing where the game is over."""
-        player, found = self.mover(grid), {}
+        player, positions = self.mover(grid), {}
         if self.won(grid, 3 - player):
             return {}
         for action in range(self.columns if self.gravity else self.rows * self.columns):
@@ -57,8 +57,8 @@ class Grid:
             else:
                 cell = action if grid[action] == 0 else -1
             if cell >= 0:
-                found[action] = (*grid[:cell], player, *grid[cell + 1 :])
-        return found
+                positions[action] = (*grid[:cell], player, *grid[cell + 1 :])
+        return positions
 
     def score(self, grid: tuple[int, ...]) -> int:
         if grid not in self.known:
@@ -89,13 +89,13 @@ class Grid:
         return grid
 
     def reachable(self) -> set[tuple[int, ...]]:
-        seen, queue = {self.empty}, [self.empty]
+        positions, queue = {self.empty}, [self.empty]
         while queue:
             for child in self.children(queue.pop()).values():
-                if child not in seen:
-                    seen.add(child)
+                if child not in positions:
+                    positions.add(child)
                     queue.append(child)
-        return seen
+        return positions
 
 
 def compare(solver: Solver, grid: Grid, positions: list[tuple[int, ...]]) -> None:
@@ -158,8 +158,8 @@ def test_every_tic_tac_toe_position() -> None:
     compare(solver, grid, positions)
     for position in positions[::50]:
         expected = {action: -grid.score(child) for action, child in grid.children(position).items()}
-        found = solver.action_scores(*grid.words(position))
-        assert {a: s for a, s in enumerate(found) if s != ILLEGAL} == expected
+        scores = solver.action_scores(*grid.words(position))
+        assert {a: s for a, s in enumerate(scores) if s != ILLEGAL} == expected
 
 
 @pytest.mark.parametrize(
@@ -193,29 +193,29 @@ def test_small_boards_and_late_positions(rows: int, columns: int, run: int, grav
 
 def middle_positions(solver: Solver, num_stones: int, count: int) -> list[tuple[int, int]]:
     """Random positions that take some search: nobody wins within the next few stones."""
-    rng, found = random.Random(num_stones), []
-    while len(found) < count:
+    rng, positions = random.Random(num_stones), []
+    while len(positions) < count:
         position = (0, 0)
         for _ in range(num_stones):
             legal = solver.legal_actions(*position)
             position = solver.play(*position, rng.choice(legal)) if legal else position
         if solver.legal_actions(*position) and abs(solver.score(*position)) < (42 - num_stones) // 2 - 1:
-            found.append(position)
-    return found
+            positions.append(position)
+    return positions
 
 
 def test_action_scores_are_those_of_the_children(connect_four: Solver) -> None:
     for position in middle_positions(connect_four, 20, 12) + middle_positions(connect_four, 33, 12):
-        found = connect_four.action_scores(*position)
+        scores = connect_four.action_scores(*position)
         legal = connect_four.legal_actions(*position)
-        assert found.shape == (7,)
-        assert [a for a in range(7) if found[a] != ILLEGAL] == legal
+        assert scores.shape == (7,)
+        assert [a for a in range(7) if scores[a] != ILLEGAL] == legal
         fresh = Solver(6, 7, 4, gravity=True, table_bytes=1 << 20)
         for action in legal:
-            assert found[action] == -fresh.score(*fresh.play(*position, action))
-        assert found.max() == fresh.score(*position)
+            assert scores[action] == -fresh.score(*fresh.play(*position, action))
+        assert scores.max() == fresh.score(*position)
         best = connect_four.best_actions(*position)
-        assert set(best) == {a for a in legal if found[a] == found.max()}
+        assert set(best) == {a for a in legal if scores[a] == scores.max()}
 
 
 def test_actions_of_finished_games(connect_four: Solver) -> None:
@@ -226,9 +226,9 @@ def test_actions_of_finished_games(connect_four: Solver) -> None:
     assert len(connect_four.best_actions(*lost)) == 0
     with pytest.raises(IllegalAction):
         connect_four.play(*lost, 3)
-    one = Solver(3, 3, 3, gravity=False, table_bytes=1 << 20)
-    assert list(one.best_actions(*one.position([0, 3, 1, 4]))) == [2]
-    assert one.action_scores(*one.position([0, 3, 1, 4]))[0] == ILLEGAL
+    solver = Solver(3, 3, 3, gravity=False, table_bytes=1 << 20)
+    assert list(solver.best_actions(*solver.position([0, 3, 1, 4]))) == [2]
+    assert solver.action_scores(*solver.position([0, 3, 1, 4]))[0] == ILLEGAL
 
 
 def mirrored(word: int) -> int:
@@ -305,7 +305,7 @@ def test_a_search_in_slices_is_the_same_search(connect_four: Solver, slice_nodes
 
 def test_an_interrupt_takes_effect_and_leaves_a_sound_solver() -> None:
     solver = Solver(6, 7, 4, gravity=True, table_bytes=1 << 22, max_seconds=500)
-    known = solver.score(*solver.position([0, 1, 0, 1, 0, 1, 3, 3, 3, 3]))
+    score = solver.score(*solver.position([0, 1, 0, 1, 0, 1, 3, 3, 3, 3]))
     timer = threading.Timer(0.5, _thread.interrupt_main)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
@@ -315,7 +315,7 @@ def test_an_interrupt_takes_effect_and_leaves_a_sound_solver() -> None:
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
-    assert solver.score(*solver.position([0, 1, 0, 1, 0, 1, 3, 3, 3, 3])) == known
+    assert solver.score(*solver.position([0, 1, 0, 1, 0, 1, 3, 3, 3, 3])) == score
     assert np.count_nonzero(solver._table) > 10_000  # what was found is kept
 
 

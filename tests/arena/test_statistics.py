@@ -39,14 +39,14 @@ def state_after(test, pairs, moves=None):
 
 
 def test_counts_score_and_elo_by_hand():
-    found = standing([(1, 1), (1, 0), (-1, 1), (0, -1)])
-    assert (found.wins, found.draws, found.losses, found.games) == (4, 2, 2, 8)
-    assert found.score == 0.625
-    assert found.elo == pytest.approx(400 * math.log10(0.625 / 0.375))
+    result = standing([(1, 1), (1, 0), (-1, 1), (0, -1)])
+    assert (result.wins, result.draws, result.losses, result.games) == (4, 2, 2, 8)
+    assert result.score == 0.625
+    assert result.elo == pytest.approx(400 * math.log10(0.625 / 0.375))
     # Pair scores 1, ¾, ½, ¼ and the two added, 0 and 1: mean 3.5/6, Σ(x - mean)² = 0.8333.
     middle, spread = 3.5 / 6, math.sqrt(1 + 0.5625 + 0.25 + 0.0625 + 1 - 3.5**2 / 6) / 6
-    assert found.score_low == pytest.approx(middle - 1.959964 * spread, abs=1e-6)
-    assert found.score_high == pytest.approx(middle + 1.959964 * spread, abs=1e-6)
+    assert result.score_low == pytest.approx(middle - 1.959964 * spread, abs=1e-6)
+    assert result.score_high == pytest.approx(middle + 1.959964 * spread, abs=1e-6)
 
 
 def test_normalised_elo_and_squares_by_hand():
@@ -56,11 +56,11 @@ def test_normalised_elo_and_squares_by_hand():
         assert normalised_elo(counts) == pytest.approx(wanted)
     assert math.isnan(normalised_elo((0, 0, 0, 0, 0))) and normalised_elo((0, 0, 4, 0, 0)) == 0.0
     assert [normalised_elo(np.eye(5)[k]) for k in (0, 1, 3, 4)] == [-math.inf, -math.inf, math.inf, math.inf]
-    found = standing([(1, 1), (1, 0), (-1, 1), (0, -1), (1, math.nan)])
-    assert found.pentanomial == (0, 1, 1, 1, 1)
+    result = standing([(1, 1), (1, 0), (-1, 1), (0, -1), (1, math.nan)])
+    assert result.pentanomial == (0, 1, 1, 1, 1)
     # Points 2, 1½, 1, ½ of two games, 1 of one: p̂ = 6/9.
     squares = sum((s - n * 6 / 9) ** 2 for s, n in ((2, 2), (1.5, 2), (1, 2), (0.5, 2), (1, 1)))
-    assert found.squares == found.reversed.squares == pytest.approx(squares)
+    assert result.squares == result.reversed.squares == pytest.approx(squares)
 
 
 def test_games_that_are_all_won_bound_elo_on_one_side_and_say_less_after_fewer():
@@ -138,7 +138,7 @@ def test_intervals_of_means_hold_rare_returns(chance_a, chance_b, count):
     rng = np.random.default_rng(8)
     pairs = rng.random((2000, count, 2)) < (chance_a, chance_b)
     figures = [means(sample, np.arange(count)) for sample in pairs.astype(float)]
-    inside = np.mean([one.low <= chance_a - chance_b <= one.high for one in figures])
+    inside = np.mean([figure.low <= chance_a - chance_b <= figure.high for figure in figures])
     assert inside > 0.9
 
 
@@ -192,8 +192,8 @@ def test_the_interval_covers_the_truth(count, win, draw, repeats):
     rng = np.random.default_rng(7)
     truth = win + draw / 2
     runs = 1200
-    found = (standing(simulated_pairs(rng, win, draw, count, repeats)) for _ in range(runs))
-    covered = sum(one.score_low <= truth <= one.score_high for one in found) / runs
+    results = (standing(simulated_pairs(rng, win, draw, count, repeats)) for _ in range(runs))
+    covered = sum(result.score_low <= truth <= result.score_high for result in results) / runs
     # 0.95 less three standard errors of the simulation and one point for the approximation.
     assert covered > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs) - 0.01
 
@@ -263,9 +263,9 @@ def test_tests_are_written_and_checked():
 def test_pairs_that_end_alike_are_one_observation_each(pairs, least):
     intervals = [standing([(1, 1)] * won + [(-1, -1)] * (pairs - won)) for won in range(pairs + 1)]
     for share in np.arange(0.5, 0.96, 0.01):
-        held = sum(
+        coverage = sum(
             math.comb(pairs, won) * share**won * (1.0 - share) ** (pairs - won)
-            for won, one in enumerate(intervals)
-            if one.score_low - 1e-12 <= share <= one.score_high + 1e-12
+            for won, interval in enumerate(intervals)
+            if interval.score_low - 1e-12 <= share <= interval.score_high + 1e-12
         )
-        assert held >= least, share
+        assert coverage >= least, share

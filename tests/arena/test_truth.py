@@ -108,9 +108,9 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
     assert first.exit_code == 0, first.output
     row = json.loads(first.stdout)[0]
     # A row that is there is taken as it is, so a mark on it must come back.
-    kept = json.loads((tmp_path / "truth.json").read_text())
-    kept["rows"][0]["bias"] = 0.125
-    (tmp_path / "truth.json").write_text(json.dumps(kept))
+    data = json.loads((tmp_path / "truth.json").read_text())
+    data["rows"][0]["bias"] = 0.125
+    (tmp_path / "truth.json").write_text(json.dumps(data))
     both = CliRunner().invoke(app, [*command, "-r", "average,erwa(step=0.2)", "-n", "20,40"])
     rows = json.loads(both.stdout)
     assert [(row["search"], row["simulations"]) for row in rows] == [
@@ -128,11 +128,11 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
         refused = CliRunner().invoke(app, [*command, "-n", "20"])
     assert refused.exit_code == 2 and "another engram truth writes" in refused.stderr
     for name, value in (("bias", "x"), ("mistakes", None), ("search", ["a"])):
-        spoilt = {**kept, "rows": [{**row, name: value} for row in kept["rows"]]}
+        spoilt = {**data, "rows": [{**row, name: value} for row in data["rows"]]}
         (tmp_path / "truth.json").write_text(json.dumps(spoilt))
         refused = CliRunner().invoke(app, command)
         assert refused.exit_code == 2 and f"{name} of a row is of another type" in refused.stderr
-    for text in (json.dumps({**kept, "sources": None}), "[" * 100_000):
+    for text in (json.dumps({**data, "sources": None}), "[" * 100_000):
         (tmp_path / "truth.json").write_text(text)
         assert "cannot be read as results of engram truth" in CliRunner().invoke(app, command).stderr
     (tmp_path / "truth.json").write_text("{")
@@ -148,8 +148,8 @@ def with_rule(backup=None):
 
 
 def test_a_search_whose_file_has_changed_is_measured_anew(tmp_path):
-    file, kept = tmp_path / "mine.py", tmp_path / "out" / "truth.json"
-    command = ["truth", "-g", "tic_tac_toe", "--positions", "40", "--workers", "1", "-o", str(kept.parent), "--json"]
+    file, output = tmp_path / "mine.py", tmp_path / "out" / "truth.json"
+    command = ["truth", "-g", "tic_tac_toe", "--positions", "40", "--workers", "1", "-o", str(output.parent), "--json"]
     command += ["-n", "20", "-s", f"{file}:with_rule", "-r", "average"]
 
     def bias():
@@ -157,9 +157,9 @@ def test_a_search_whose_file_has_changed_is_measured_anew(tmp_path):
 
     file.write_text(WITH_RULE.format(exploration=1.0))
     measured = bias()
-    data = json.loads(kept.read_text())
+    data = json.loads(output.read_text())
     data["rows"][0]["bias"] = 0.125
-    kept.write_text(json.dumps(data))
+    output.write_text(json.dumps(data))
     assert bias() == 0.125
     # This process has read the file already, so that the search is the same; its figures are not believed.
     file.write_text(WITH_RULE.format(exploration=2.0))

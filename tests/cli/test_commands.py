@@ -36,14 +36,14 @@ def engram_json(*arguments: str):
 
 
 def test_move_gives_the_promised_keys_and_the_winning_move():
-    found = engram_json("move", "--game", "connect_four", "--moves", "4 3 4 3 4 3", "--simulations", "2000")
-    assert {"action", "value", "simulations", "seconds", "moves"} <= set(found)
-    assert found["action"] == "4"
-    assert found["value"] > 0.9
-    assert found["simulations"] == 2000
-    assert {"action", "visits", "value"} <= set(found["moves"][0])
+    answer = engram_json("move", "--game", "connect_four", "--moves", "4 3 4 3 4 3", "--simulations", "2000")
+    assert {"action", "value", "simulations", "seconds", "moves"} <= set(answer)
+    assert answer["action"] == "4"
+    assert answer["value"] > 0.9
+    assert answer["simulations"] == 2000
+    assert {"action", "visits", "value"} <= set(answer["moves"][0])
     # The first simulation looks at the root itself, each other one at a move.
-    assert sum(move["visits"] for move in found["moves"]) == 1999
+    assert sum(move["visits"] for move in answer["moves"]) == 1999
 
 
 def test_move_reads_diagrams(tmp_path):
@@ -228,9 +228,9 @@ def test_every_command_has_help_and_brackets_survive_in_it():
 
 def test_the_shell_completes_commands():
     assert "--install-completion" in engram("-h").stdout
-    asked = {"_ENGRAM_COMPLETE": "complete_bash", "COMP_WORDS": "engram m", "COMP_CWORD": "1"}
+    variables = {"_ENGRAM_COMPLETE": "complete_bash", "COMP_WORDS": "engram m", "COMP_CWORD": "1"}
     shown = subprocess.run([sys.executable, "-c", "from engram.cli.app import app; app(prog_name='engram')"],
-                           env={**os.environ, **asked}, capture_output=True, text=True)  # fmt: skip
+                           env={**os.environ, **variables}, capture_output=True, text=True)  # fmt: skip
     assert shown.stdout.split() == ["match", "move", "memory"]
 
 
@@ -393,8 +393,8 @@ def test_ctrl_c_ends_a_move_with_the_result_so_far(tmp_path):
 
 def test_matches_of_another_version_are_left_out_of_the_list(tmp_path):
     database = tmp_path / "r.sqlite"
-    asked = ("--game", "tic_tac_toe", "--a", "random", "--b", "random", "--games", "2", "--database", str(database))
-    assert engram("match", *asked).exit_code == 0
+    options = ("--game", "tic_tac_toe", "--a", "random", "--b", "random", "--games", "2", "--database", str(database))
+    assert engram("match", *options).exit_code == 0
     with Results(database) as results:
         results.open_match({"game": "tic_tac_toe", "spirit": 3}, 2, "99.0")
         results.add_games(2, results.games(1)[:1])
@@ -416,12 +416,12 @@ def test_a_users_file_that_ends_the_program_does_not(tmp_path):
 
 
 def test_input_that_is_no_text_is_refused_in_a_sentence():
-    given = b"..\xff....\n" * 6
+    data = b"..\xff....\n" * 6
     for command, code, sentence in (
         (["move", "-p", "-"], 2, b"the diagram must have 6 lines of 7 marks"),
         (["play", "-n", "10"], 0, b"no action is written"),
     ):
-        done = subprocess.run([sys.executable, "-m", "engram", *command], input=given, capture_output=True, check=False)
+        done = subprocess.run([sys.executable, "-m", "engram", *command], input=data, capture_output=True, check=False)
         assert done.returncode == code and sentence in done.stdout + done.stderr, done
 
 

@@ -68,7 +68,7 @@ def faults_of(words, option, folder):
 
 @pytest.mark.parametrize(
     ("words", "option"),
-    [pytest.param(words, one, id=f"{'-'.join(words)}{one.opts[0]}") for words, one in numeric_options()],
+    [pytest.param(words, option, id=f"{'-'.join(words)}{option.opts[0]}") for words, option in numeric_options()],
 )
 def test_numbers_out_of_range_are_one_sentence(words, option, tmp_path):
     assert not faults_of(words, option, tmp_path)[1]

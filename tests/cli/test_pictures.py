@@ -29,16 +29,16 @@ def test_tuning_one_number_shows_that_number_and_its_trials(figures):
     from engram.tuning.sampler import Observation
     from engram.tuning.space import space
 
-    one = space("uct", tune=["exploration=0.2:3:log"])
-    seen = [Observation(k, (k / 5,), 0.5 + 0.01 * k, 0.005, 50 + k) for k in range(6)]
-    chart.draw(Path("unused.png"), "a study", charts.curves(one, findings(one, seen)))
+    search_space = space("uct", tune=["exploration=0.2:3:log"])
+    observations = [Observation(k, (k / 5,), 0.5 + 0.01 * k, 0.005, 50 + k) for k in range(6)]
+    chart.draw(Path("unused.png"), "a study", charts.curves(search_space, findings(search_space, observations)))
     slice_, progress = figures[0].axes
     assert (slice_.get_title(), progress.get_title()) == (
         "Score along exploration",
         "Progress: the best posterior mean",
     )
     points = next(part for part in slice_.collections if len(part.get_offsets()) == 6)
-    assert np.allclose(points.get_offsets()[:, 1], [trial.score for trial in seen])
+    assert np.allclose(points.get_offsets()[:, 1], [trial.score for trial in observations])
     figures[0].draw_without_rendering()
     boxes = [label.get_window_extent() for label in slice_.get_xticklabels() if label.get_text()]
     assert len(boxes) >= 3 and all(left.x1 < right.x0 for left, right in pairwise(boxes))
@@ -52,7 +52,7 @@ def test_searches_have_clearly_different_colours(figures):
     colours = {to_rgb(line.get_color()) for line in figures[0].axes[0].lines if len(line.get_xdata()) == 2}
     colours -= {to_rgb("grey")}
     assert len(colours) == 10
-    assert min(max(abs(np.subtract(one, other))) for one, other in combinations(colours, 2)) > 0.2
+    assert min(max(abs(np.subtract(first, other))) for first, other in combinations(colours, 2)) > 0.2
 
 
 def test_points_of_memory_have_intervals_and_numbers_of_nodes(figures):
@@ -81,6 +81,6 @@ def test_long_titles_and_notes_stay_within_their_panels(figures):
     figure.draw_without_rendering()
     panels = [(axes.title.get_window_extent(), axes.xaxis.label.get_window_extent()) for axes in figure.axes]
     texts = [extent for panel in panels for extent in panel] + [figure._suptitle.get_window_extent()]
-    whole = figure.bbox
-    assert all(whole.x0 <= text.x0 and text.x1 <= whole.x1 and whole.y0 <= text.y0 for text in texts)
-    assert not any(one.overlaps(other) for one, other in combinations(texts, 2))
+    frame = figure.bbox
+    assert all(frame.x0 <= text.x0 and text.x1 <= frame.x1 and frame.y0 <= text.y0 for text in texts)
+    assert not any(first.overlaps(other) for first, other in combinations(texts, 2))

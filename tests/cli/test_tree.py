@@ -24,12 +24,12 @@ def test_a_move_is_resumed_where_it_was_left_and_the_trees_are_compared(tmp_path
     first, second = str(tmp_path / "a"), str(tmp_path / "b")
     engram_json("move", "-m", "44", "-n", "1000", "--seed", "3", "--save", first)
     resumed = engram_json("move", "-n", "500", "--resume", first, "--save", second)
-    whole = engram_json("move", "-m", "44", "-n", "1500", "--seed", "3")
-    assert resumed["moves"] == whole["moves"] and resumed["simulations"] == 500
-    told = engram_json("tree", first, second, "--depth", "2")
-    assert (told["tree"]["visits"], told["other"]["visits"]) == (1000, 1500)
-    assert [len(change["line"]) for level in told["levels"] for change in level[:1]] == [1, 2]
-    assert sum(change["visits_after"] for change in told["levels"][0]) == 1499
+    full = engram_json("move", "-m", "44", "-n", "1500", "--seed", "3")
+    assert resumed["moves"] == full["moves"] and resumed["simulations"] == 500
+    report = engram_json("tree", first, second, "--depth", "2")
+    assert (report["tree"]["visits"], report["other"]["visits"]) == (1000, 1500)
+    assert [len(change["line"]) for level in report["levels"] for change in level[:1]] == [1, 2]
+    assert sum(change["visits_after"] for change in report["levels"][0]) == 1499
     shown = engram("tree", first, second)
     assert shown.exit_code == 0 and "1 2 3 4 5 6 7" in shown.stdout and "share" in shown.stdout
     alone = engram("tree", first)
@@ -61,8 +61,8 @@ def test_refusals_are_one_sentence(arguments, sentence, tmp_path):
 
 @pytest.mark.parametrize("parallel", ["tree", "root"])
 def test_threads_from_the_command_line(parallel):
-    found = engram_json("move", "-m", "434343", "-n", "2000", "--threads", "2", "--parallel", parallel)
-    assert found["action"] == "4" and found["simulations"] == 2000
+    answer = engram_json("move", "-m", "434343", "-n", "2000", "--threads", "2", "--parallel", parallel)
+    assert answer["action"] == "4" and answer["simulations"] == 2000
     assert engram_json("move", "-s", f"uct(threads=2, parallel={parallel})", "-n", "300")["simulations"] == 300
 
 
@@ -70,10 +70,10 @@ def test_explain_says_why_in_words_and_in_json():
     shown = engram("move", "-m", "434343", "-n", "2000", "--explain")
     assert shown.exit_code == 0
     assert "plays 4 (value" in shown.stdout and "most visited" in shown.stdout
-    told = engram_json("move", "-m", "434343", "-n", "2000", "--explain")
-    assert told["explanation"]["best"]["action"] == "4" == told["action"]
-    assert told["explanation"]["looks"][-1]["simulations"] == 2000
-    assert told["explanation"]["reasons"]
+    answer = engram_json("move", "-m", "434343", "-n", "2000", "--explain")
+    assert answer["explanation"]["best"]["action"] == "4" == answer["action"]
+    assert answer["explanation"]["looks"][-1]["simulations"] == 2000
+    assert answer["explanation"]["reasons"]
 
 
 def test_explain_of_a_memory_that_keeps_its_states_is_json():

@@ -67,12 +67,12 @@ def machines():
     cluster.shutdown()
 
 
-told = []
+messages = []
 
 
 @pytest.fixture(scope="module")
 def cluster(machines):
-    with RayCluster(machines.address, tell=told.append) as cluster:
+    with RayCluster(machines.address, tell=messages.append) as cluster:
         yield cluster
 
 
@@ -99,7 +99,7 @@ def test_a_match_is_the_same_alone_in_two_processes_and_on_three_machines(tmp_pa
         assert league("tic_tac_toe", ["random", "uct", "minimax(depth=1)"], games=4, simulations=10,
                       database=tmp_path / "afar.sqlite").games == 12  # fmt: skip
     assert len(alone) == 60 and alone == two == afar
-    assert told[0] == "cluster: room for 3 workers on 3 machines"
+    assert messages[0] == "cluster: room for 3 workers on 3 machines"
     ends = [record for record in caplog.records if "game 0 ends" in record.getMessage()]
     assert ends and all(record.process != os.getpid() and record.name == "engram.arena.runner" for record in ends)
 
@@ -261,7 +261,11 @@ def test_a_study_is_that_of_one_process(tmp_path, cluster):
         study = study_in(tmp_path / name)
         study.search(workers=workers)
         confirmation = study.confirm(workers=workers)
-        return [(one.number, one.params, one.values) for one in study.trials()], confirmation.score, study.best()
+        return (
+            [(trial.number, trial.params, trial.values) for trial in study.trials()],
+            confirmation.score,
+            study.best(),
+        )
 
     here = studied("here.sqlite", 1)
     with working_on(cluster):
@@ -299,17 +303,17 @@ def square(number):
 
 
 def test_tasks_are_taken_when_workers_ask(cluster):
-    taken = []
+    numbers = []
 
     def tasks():
         for number in range(100_000):
-            taken.append(number)
+            numbers.append(number)
             yield number
 
     with working_on(cluster), fleet(negative, count=2) as workers:
         results = workers.run(tasks())
         first = [next(results) for _ in range(3)]
-        assert {0, -1, -2} >= {first[0]} and len(taken) < 100_000, "other processes may claim the rest"
+        assert {0, -1, -2} >= {first[0]} and len(numbers) < 100_000, "other processes may claim the rest"
     with working_on(cluster), fleet(negative, count=2) as workers:
         assert sorted(workers.run(iter(range(2000)))) == list(range(-1999, 1))
 

@@ -46,17 +46,17 @@ class PlainGo:
     def play(self, cell, colour):
         """Puts a stone; returns the stones that it takes."""
         assert self.at(cell) == "."
-        enemy, taken = "XO"[colour == "X"], set()
+        enemy, prisoners = "XO"[colour == "X"], set()
         self.stones[cell] = colour
         for other in self.beside(cell):
             if self.at(other) == enemy and not self.liberties(other):
                 region = self.region(other)
-                taken |= region
+                prisoners |= region
                 for stone in region:
                     del self.stones[stone]
-        alone = all(self.at(other) in (enemy, " ") or other in taken for other in self.beside(cell))
-        self.ko = min(taken) if len(taken) == 1 and alone else None
-        return taken
+        alone = all(self.at(other) in (enemy, " ") or other in prisoners for other in self.beside(cell))
+        self.ko = min(prisoners) if len(prisoners) == 1 and alone else None
+        return prisoners
 
     def is_eye(self, cell, colour):
         """Whether the cell is surrounded by this colour, with too few enemies at its corners."""

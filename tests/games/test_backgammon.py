@@ -47,7 +47,7 @@ def plays(mine, theirs, dice):
         if len(set(dice)) == 1:
             break
     longest = max(len(line) for line, *_ in lines)
-    return {one for one in lines if len(one[0]) == longest}
+    return {entry for entry in lines if len(entry[0]) == longest}
 
 
 def legal_plays(mine, theirs, dice):
@@ -55,7 +55,7 @@ def legal_plays(mine, theirs, dice):
     lines = plays(mine, theirs, dice)
     if len(set(dice)) == 2 and {len(line) for line, *_ in lines} == {1}:
         highest = max(line[0][1] for line, *_ in lines)
-        lines = {one for one in lines if one[0][0][1] == highest}
+        lines = {entry for entry in lines if entry[0][0][1] == highest}
     return lines
 
 

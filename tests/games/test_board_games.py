@@ -146,9 +146,9 @@ def test_sizes_are_whole_numbers(make, arguments):
 
 def test_small_integers_of_numpy_do_not_overflow():
     small = np.uint8
-    made = go(small(25)), hex_game(small(19)), line(small(24), small(24), small(5)), go(np.int8(19)), line(3, 3, 3, 2)
-    assert [game.num_actions for game in made] == [626, 361, 576, 362, 3]
-    assert all(engram.game(game.name).state_bytes == game.state_bytes for game in made)
+    games = go(small(25)), hex_game(small(19)), line(small(24), small(24), small(5)), go(np.int8(19)), line(3, 3, 3, 2)
+    assert [game.num_actions for game in games] == [626, 361, 576, 362, 3]
+    assert all(engram.game(game.name).state_bytes == game.state_bytes for game in games)
 
 
 def test_rollouts_of_dots_and_boxes_play_as_random_play_does():

@@ -16,11 +16,11 @@ TEXTS = ["tic_tac_toe", "connect_four", "line:rows=3,columns=5,run=3", "gomoku:9
 
 
 def random_line(game, seed):
-    chosen, state, moves = random.Random(seed), game.initial_state(), []
-    for _ in range(chosen.randint(1, min(30, game.max_moves))):
+    rng, state, moves = random.Random(seed), game.initial_state(), []
+    for _ in range(rng.randint(1, min(30, game.max_moves))):
         if game.is_over(state):
             break
-        moves.append(chosen.choice(game.legal_actions(state)))
+        moves.append(rng.choice(game.legal_actions(state)))
         state = game.play(state, moves[-1])
     return moves, state
 

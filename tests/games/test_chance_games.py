@@ -117,9 +117,9 @@ def assert_alike(game, state, count):
     """Rollouts and random play have the same distribution of returns, as far as 5 standard errors show."""
     ours, random = returns_of(game, state, "rollout", count), returns_of(game, state, None, count, seed=2)
     for power in (1, 2):
-        one, other = ours**power, random**power
-        error = ((one.var() + other.var()) / count) ** 0.5
-        assert one.mean() == pytest.approx(other.mean(), abs=5.0 * error + 1e-9)
+        first, other = ours**power, random**power
+        error = ((first.var() + other.var()) / count) ** 0.5
+        assert first.mean() == pytest.approx(other.mean(), abs=5.0 * error + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_a_search_of_pig_holds_where_it_should(scores):
     for turn in range(1, goal - scores[0]):
         state = game.initial_state()
         state["scores"], state["turn"] = scores, turn
-        held = 1.0 - win[scores[1], scores[0] + turn, 0]
+        hold = 1.0 - win[scores[1], scores[0] + turn, 0]
         wins = [
             win[scores[0], scores[1], turn + face] if scores[0] + turn + face < goal else 1.0 for face in range(2, 7)
         ]
         rolled = (1.0 - win[scores[1], scores[0], 0] + sum(wins)) / 6.0
-        if abs(held - rolled) > 0.03:
+        if abs(hold - rolled) > 0.03:
             result = search.run(state, engram.Limit(simulations=5000))
-            assert result.name == ("hold" if held > rolled else "roll"), turn
+            assert result.name == ("hold" if hold > rolled else "roll"), turn
 
 
 # ------------------------------------------------------------------------------------------------- 2048

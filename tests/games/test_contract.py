@@ -179,7 +179,7 @@ class Heaps:
         self.heaps, self.player = list(heaps), player
 
     def legal_actions(self):
-        return [5 * heap + taken for heap, left in enumerate(self.heaps) for taken in range(1, left + 1)]
+        return [5 * heap + count for heap, left in enumerate(self.heaps) for count in range(1, left + 1)]
 
     def play(self, action):
         self.heaps[action // 5] -= action % 5

@@ -36,15 +36,15 @@ def _random_games(legal_actions, play, state, start, rng, actions, moves, legal,
     address = state.ctypes.data
     count = 0
     while True:
-        found = call(legal_actions, (address, actions.ctypes.data))
-        if found == 0:
+        num_legal = call(legal_actions, (address, actions.ctypes.data))
+        if num_legal == 0:
             return count
-        for index in range(found):
+        for index in range(num_legal):
             legal[count, actions[index]] = True
         # Passes are rare, so that games go on into captures and repetitions.
-        if found > 1 and random_below(rng[0], 100) != 0:
-            found -= 1
-        action = np.int64(actions[random_below(rng[0], found)])
+        if num_legal > 1 and random_below(rng[0], 100) != 0:
+            num_legal -= 1
+        action = np.int64(actions[random_below(rng[0], num_legal)])
         call(play, (address, action))
         moves[count] = action
         for row in range(width):
@@ -132,10 +132,10 @@ class SlowGo:
         self.ko = None
         if point < self.size**2:
             before, self.board = self.board, self.after(point)
-            taken = [other for other, cell in enumerate(before) if cell and not self.board[other]]
+            prisoners = [other for other, cell in enumerate(before) if cell and not self.board[other]]
             members, border = self.chain(self.board, point)
-            if len(taken) == len(members) == 1 and [near for near in border if not self.board[near]] == taken:
-                self.ko = taken[0]
+            if len(prisoners) == len(members) == 1 and [near for near in border if not self.board[near]] == prisoners:
+                self.ko = prisoners[0]
             self.before[self.board] = self.moves + 1
         self.moves += 1
         self.colour = 3 - self.colour
@@ -159,7 +159,7 @@ class SlowGo:
 def positions(size):
     """All boards whose diagram the game reads."""
     game = game_of(size)
-    found = set()
+    grids = set()
     for cells in product((0, 1, 2), repeat=size * size):
         text = "".join(".XO"[cell] for cell in cells)
         diagram = "\n".join(text[row * size : (row + 1) * size] for row in range(size))
@@ -168,8 +168,8 @@ def positions(size):
         except InvalidState:
             continue
         assert stones(state).reshape(-1).tolist() == list(cells)
-        found.add(cells)
-    return found
+        grids.add(cells)
+    return grids
 
 
 @pytest.mark.parametrize("size, count", [(2, 57), (3, 12675)])
@@ -249,12 +249,12 @@ def test_superko_forbids_sending_two_returning_one():
         . . . . .
         X to play
     """)
-    taken = game.play_moves("A5 C5", state)
-    assert stones(taken)[0].tolist() == [0, 0, 2, 1, 0]
-    assert int(taken["ko"]) == 0, "two stones were taken, which simple ko does not mind"
-    assert "B5" not in names(game, taken)
-    assert "A5" in names(game, taken)
-    assert "B5" in names(game, game.play_moves("E1 A1", taken))
+    position = game.play_moves("A5 C5", state)
+    assert stones(position)[0].tolist() == [0, 0, 2, 1, 0]
+    assert int(position["ko"]) == 0, "two stones were taken, which simple ko does not mind"
+    assert "B5" not in names(game, position)
+    assert "A5" in names(game, position)
+    assert "B5" in names(game, game.play_moves("E1 A1", position))
 
 
 def test_superko_ends_every_game_without_passes():
@@ -309,11 +309,11 @@ def test_ko():
 
 def test_ko_is_part_of_the_hash_only_while_it_forbids():
     game = game_of(5)
-    taken = game.play_moves("C3", game.parse_state(KO))
-    same_stones = game.parse_state(game.render(taken))
-    assert game.to_play(same_stones) == game.to_play(taken) == 1
-    assert game.hash(same_stones) != game.hash(taken)
-    assert game.hash(game.play_moves("A1 E1", taken)) == game.hash(game.play_moves("A1 E1", same_stones))
+    position = game.play_moves("C3", game.parse_state(KO))
+    same_stones = game.parse_state(game.render(position))
+    assert game.to_play(same_stones) == game.to_play(position) == 1
+    assert game.hash(same_stones) != game.hash(position)
+    assert game.hash(game.play_moves("A1 E1", position)) == game.hash(game.play_moves("A1 E1", same_stones))
 
 
 def test_snapback():
@@ -353,8 +353,8 @@ def test_suicide_of_one_and_of_many():
     """)
     assert "A4" not in names(game, many)
     assert "A4" in names(game, game.parse_state(game.render(many).replace("O to play", "X to play")))
-    taken = game.play_moves("A4", game.parse_state(game.render(many).replace("O to play", "X to play")))
-    assert (stones(taken) == 2).sum() == 0 and (stones(taken) == 1).sum() == 5
+    position = game.play_moves("A4", game.parse_state(game.render(many).replace("O to play", "X to play")))
+    assert (stones(position) == 2).sum() == 0 and (stones(position) == 1).sum() == 5
 
 
 def test_one_move_takes_four_chains():
@@ -527,9 +527,9 @@ def check_record(state, slow, history):
     keys = [key_of(earlier, size) for earlier in history]
     assert state["past"].reshape(-1)[: int(state["num_past"])].tolist() == keys
     assert int(state["key"]) == keys[-1]
-    seen = state["seen"].reshape(-1).tolist()
-    assert sum(word.bit_count() for word in seen) == len({key & 4095 for key in keys})
-    assert all(seen[key >> 6 & 63] >> (key & 63) & 1 for key in keys)
+    words = state["seen"].reshape(-1).tolist()
+    assert sum(word.bit_count() for word in words) == len({key & 4095 for key in keys})
+    assert all(words[key >> 6 & 63] >> (key & 63) & 1 for key in keys)
 
 
 @settings(max_examples=60, deadline=None)
@@ -555,15 +555,15 @@ def test_incremental_record_equals_recomputation(size, choices):
 def test_hash_tells_stones_side_passes_and_ko(size, choices):
     game = game_of(size)
     state = game.initial_state()
-    seen = {}
+    entries = {}
     for choice in choices:
         what = (stones(state).tobytes(), int(state["colour"]), int(state["passes"]), int(state["ko"]))
-        assert seen.setdefault(game.hash(state), what) == what
+        assert entries.setdefault(game.hash(state), what) == what
         legal = game.legal_actions(state)
         if not legal:
             break
         state = game.play(state, legal[choice % len(legal)])
-    assert len(set(seen.values())) == len(seen)
+    assert len(set(entries.values())) == len(entries)
 
 
 def test_hash_tells_passes():
@@ -576,8 +576,8 @@ def test_hash_tells_passes():
 
 
 @numba.njit
-def _call_two(address, one, other):
-    call(address, (one.ctypes.data, other.ctypes.data))
+def _call_two(address, first, other):
+    call(address, (first.ctypes.data, other.ctypes.data))
 
 
 @pytest.mark.parametrize("size", [2, 5, 9, 19])
@@ -595,9 +595,9 @@ def test_copy_onto_another_game_plays_on_alike(size):
         used = {"past": int(source["num_past"]), "listed": 0}.get(field, (size + 1) * (size + 2) + 1)
         assert (target[field].reshape(-1)[:used] == source[field].reshape(-1)[:used]).all(), field
     assert game.hash(target) == game.hash(source)
-    one, other = (random_game(game, new_rng(3), state) for state in (source, target))
-    assert one[0] == other[0]
-    assert (one[1] == other[1]).all() and (one[2] == other[2]).all()
+    first, other = (random_game(game, new_rng(3), state) for state in (source, target))
+    assert first[0] == other[0]
+    assert (first[1] == other[1]).all() and (first[2] == other[2]).all()
     assert rollout(game, source, new_rng(4))[0] == rollout(game, target, new_rng(4))[0]
 
 
@@ -795,8 +795,8 @@ def test_rollouts_are_those_of_the_slow_rule_on_average():
 
 def test_rollouts_repeat_with_their_seed():
     game = game_of(9)
-    one, other, third = (
+    first, other, third = (
         [rollout(game, game.initial_state(), rng)[1]["num_moves"] for _ in range(20)]
         for rng in (new_rng(5), new_rng(5), new_rng(6))
     )
-    assert one == other != third
+    assert first == other != third

@@ -46,8 +46,8 @@ def point(name):
     return np.uint64((row + 1) * 8 + column + 1)
 
 
-def name_of(found):
-    return None if found == 0 else f"{LETTERS[int(found) % 8 - 1]}{7 - (int(found) // 8 - 1)}"
+def name_of(place):
+    return None if place == 0 else f"{LETTERS[int(place) % 8 - 1]}{7 - (int(place) // 8 - 1)}"
 
 
 def ask(tactic, board, last, colour, ko=0):
@@ -197,8 +197,8 @@ def test_races_and_escapes_fill_no_own_eye():
 
 
 @compiled
-def count_of(board, head, but, most, count, one):
-    return go_tactics.walk_liberties(board, head, np.uint64(8), but, most, count, one, np.uint64(0))[0]
+def count_of(board, head, but, most, count, first):
+    return go_tactics.walk_liberties(board, head, np.uint64(8), but, most, count, first, np.uint64(0))[0]
 
 
 def test_liberties_are_those_of_a_plain_count():
@@ -216,11 +216,11 @@ def test_liberties_are_those_of_a_plain_count():
             for most in (1, 2, 3):
                 assert count_of(board, np.uint64(head), np.uint64(0), most, 0, np.uint64(0)) == min(len(free), most)
                 for but in sorted(free)[:2]:
-                    found = count_of(board, np.uint64(head), np.uint64(but), most, 0, np.uint64(0))
-                    assert found == min(len(free) - 1, most)
+                    count = count_of(board, np.uint64(head), np.uint64(but), most, 0, np.uint64(0))
+                    assert count == min(len(free) - 1, most)
                     if most > 1:
-                        found = count_of(board, np.uint64(head), np.uint64(0), most, 1, np.uint64(but))
-                        assert found == min(len(free), most)
+                        count = count_of(board, np.uint64(head), np.uint64(0), most, 1, np.uint64(but))
+                        assert count == min(len(free), most)
 
 
 def checked(board, plain):

@@ -211,49 +211,49 @@ def levels_of(cells, colour, point, last, before, num_moves, size):
 
 def glance(*position):
     places = weights.FIRST[:-1] + levels_of(*position)
-    whole = weights.VECTORS[places].astype(np.float64).sum(0)
-    return math.exp(weights.THETA[places].astype(np.float64).sum() + 0.5 * whole @ whole)
+    total = weights.VECTORS[places].astype(np.float64).sum(0)
+    return math.exp(weights.THETA[places].astype(np.float64).sum() + 0.5 * total @ total)
 
 
 @pytest.mark.parametrize(("size", "seed"), [(5, 1), (5, 3), (7, 3), (9, 5)])
 def test_the_prior_is_what_a_glance_at_the_diagram_says(size, seed):
     game, rng = game_of(f"go:{size}"), random.Random(seed)
     state, points = game.initial_state(), [None, None]
-    buffer, given = game.new_buffer(), np.zeros(game.num_actions, np.float32)
-    seen = [Counter() for _ in weights.FIRST[:-1]]
+    buffer, priors = game.new_buffer(), np.zeros(game.num_actions, np.float32)
+    counters = [Counter() for _ in weights.FIRST[:-1]]
     for num_moves in range(6 * size):
         legal = np.array(game.legal_actions(state), np.int32)
         game.write(buffer, state)
         call = game.callbacks["prior"].from_python
-        assert call(buffer.ctypes.data, legal.ctypes.data, len(legal), given.ctypes.data) == 0
+        assert call(buffer.ctypes.data, legal.ctypes.data, len(legal), priors.ctypes.data) == 0
         cells = {divmod(at, size): int(kind) for at, kind in enumerate(stones(state).ravel())}
         total = eyes = 0.0
         for action in legal[:-1].tolist():
             position = (cells, 1 + game.to_play(state), divmod(action, size), points[-1], points[-2], num_moves, size)
             weight = glance(*position)
-            assert given[action] == pytest.approx(weight, rel=1e-4), (game.render(state), game.action_name(action))
+            assert priors[action] == pytest.approx(weight, rel=1e-4), (game.render(state), game.action_name(action))
             levels = levels_of(*position)
             if levels[go_prior.EYE]:
                 eyes += weight
             else:
                 total += weight
-            for counter, level in zip(seen, levels, strict=True):
+            for counter, level in zip(counters, levels, strict=True):
                 counter[level] += 1
         after = game.play(state, int(legal[-1]))
         wins = game.is_over(after) and game.outcome(after) == 1 - 2 * game.to_play(state)
         share = go_prior.WINS if wins else go_prior.PASS
-        assert given[legal[-1]] == pytest.approx(share * total + eyes if len(legal) > 1 else 1.0, rel=1e-4)
+        assert priors[legal[-1]] == pytest.approx(share * total + eyes if len(legal) > 1 else 1.0, rel=1e-4)
         if len(legal) > 1 and rng.random() < 0.95:
             action = int(rng.choice(legal[:-1]))
             if rng.random() < 0.5:  # toward contact, where chains get short
-                action = int(legal[np.argmax(given[legal[:-1]])])
+                action = int(legal[np.argmax(priors[legal[:-1]])])
         else:
             action = int(legal[-1])
         state = game.play(state, action)
         points.append(divmod(action, size) if action < size * size else None)
         if game.is_over(state):
             break
-    assert [len(counter) > 1 for counter in seen[4:13]] == [True] * 9
+    assert [len(counter) > 1 for counter in counters[4:13]] == [True] * 9
 
 
 def board_of(game, diagram):
@@ -427,11 +427,11 @@ def test_networks_of_puct_and_memory_puct_have_tactics():
 )
 def test_the_prior_favours_the_natural_move(moves, expected):
     game = game_of("go:9")
-    state, given = game.play_moves(moves), np.zeros(game.num_actions, np.float32)
+    state, priors = game.play_moves(moves), np.zeros(game.num_actions, np.float32)
     legal, buffer = np.array(game.legal_actions(state), np.int32), game.new_buffer()
     game.write(buffer, state)
-    game.callbacks["prior"].from_python(buffer.ctypes.data, legal.ctypes.data, len(legal), given.ctypes.data)
-    assert game.action_name(int(np.argmax(given))) == expected
+    game.callbacks["prior"].from_python(buffer.ctypes.data, legal.ctypes.data, len(legal), priors.ctypes.data)
+    assert game.action_name(int(np.argmax(priors))) == expected
 
 
 @compiled
@@ -447,14 +447,14 @@ def test_a_rollout_answers_the_move_before_it():
     runs = game.parse_action("E6")
 
     def first_moves(state):
-        rng, found = new_rng(3), Counter()
+        rng, counts = new_rng(3), Counter()
         for _ in range(100):
             buffer, moves = game.new_buffer(), np.zeros(2000, np.int32)
             game.write(buffer, state)
             moves[0] = 1999
             play_out(game.address("heavy_rollout_moves"), buffer.ctypes.data, rng.ctypes.data, moves.ctypes.data)
-            found[int(moves[1]) >> 1] += 1
-        return found
+            counts[int(moves[1]) >> 1] += 1
+        return counts
 
     assert first_moves(played)[runs] > 80 and first_moves(shown)[runs] < 30
 

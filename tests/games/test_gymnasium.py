@@ -33,7 +33,7 @@ CLIFF = "gymnasium:CliffWalking-v1,max_episode_steps=1000"
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "beyond"),
+    ("text", "kind", "features"),
     [
         (LAKE, ModelGame, "one player, chance"),
         (f"{LAKE},is_slippery=false", ModelGame, "one player"),
@@ -47,10 +47,10 @@ CLIFF = "gymnasium:CliffWalking-v1,max_episode_steps=1000"
         ("gymnasium:Taxi-v4,fickle_passenger=true,draws=3", CopyGame, "one player, chance, rewards on the way"),
     ],
 )
-def test_environments_keep_the_contract(text, kind, beyond):
+def test_environments_keep_the_contract(text, kind, features):
     game = game_of(text)
     assert isinstance(game, kind)
-    assert ", ".join(game.beyond).startswith(beyond)
+    assert ", ".join(game.beyond).startswith(features)
     assert engram.check_game(game, games=3).players == 1
     assert game_of(game.name).name == game.name
     result = engram.Search(game, "uct(bounds=learnt)").run(game.initial_state(), engram.Limit(simulations=30))

@@ -46,13 +46,13 @@ def bit_of(board: ListBoard, action: int) -> int:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_heavy_rollouts_equal_a_slow_twin(shape):
     game = line(*shape)
-    chosen = random.Random(str(shape))
+    dice = random.Random(str(shape))
     rollout = game.callbacks["heavy_rollout"].from_python
     ends = set()
     for seed in range(150):
         board, state = ListBoard(*shape), game.initial_state()
-        for _ in range(chosen.randrange(shape[0] * shape[1])):
-            action = chosen.choice(board.legal())
+        for _ in range(dice.randrange(shape[0] * shape[1])):
+            action = dice.choice(board.legal())
             after = game.play(state, action)
             if game.is_over(after):
                 break

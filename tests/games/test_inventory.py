@@ -62,11 +62,13 @@ def test_the_slow_inventory_is_the_fast_one():
 )
 def test_near_levels_answer_first(file, game, search):
     played = engram.game(f"{file}:{game}")
-    found = engram.Search(played, f"{file}:{search}")
-    found.run(played.initial_state(), engram.Limit(simulations=40))
-    answer = recollect(found, played.initial_state())
+    engine = engram.Search(played, f"{file}:{search}")
+    engine.run(played.initial_state(), engram.Limit(simulations=40))
+    answer = recollect(engine, played.initial_state())
     assert answer.neighbours[0].cosine == pytest.approx(1.0)
-    assert [one.cosine for one in answer.neighbours] == sorted((one.cosine for one in answer.neighbours), reverse=True)
+    assert [neighbour.cosine for neighbour in answer.neighbours] == sorted(
+        (neighbour.cosine for neighbour in answer.neighbours), reverse=True
+    )
 
 
 def test_the_memory_saves_costs_at_equal_simulations():

@@ -67,7 +67,7 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 def test_random_games_agree_with_a_board_of_lists(shape):
     game = line(*shape)
-    chosen = random.Random(str(shape))
+    rng = random.Random(str(shape))
     for _ in range(12 if shape[0] * shape[1] < 100 else 2):
         board, state = ListBoard(*shape), game.initial_state()
         while True:
@@ -77,7 +77,7 @@ def test_random_games_agree_with_a_board_of_lists(shape):
             assert marks[: shape[1]] == "".join("." if c is None else "XO"[c] for c in board.cells[0])
             if game.is_over(state):
                 break
-            action = chosen.choice(board.legal())
+            action = rng.choice(board.legal())
             board.play(action)
             state = game.play(state, action)
         assert game.outcome(state) == (0.0 if board.winner is None else 1.0 - 2.0 * board.winner)
@@ -115,7 +115,7 @@ def test_tic_tac_toe_has_5478_positions_and_255168_games(shape):
 )
 def test_diagrams_read_back(text):
     game = engram.game(text)
-    chosen = random.Random(text)
+    rng = random.Random(text)
     state = game.initial_state()
     for _ in range(9):
         if game.is_over(state):
@@ -123,7 +123,7 @@ def test_diagrams_read_back(text):
         again = game.parse_state(game.render(state))
         assert game.hash(again) == game.hash(state)
         assert game.legal_actions(again) == game.legal_actions(state)
-        state = game.play(state, chosen.choice(game.legal_actions(state)))
+        state = game.play(state, rng.choice(game.legal_actions(state)))
 
 
 def test_a_won_diagram_is_over():

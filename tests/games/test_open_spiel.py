@@ -100,14 +100,14 @@ def _random_value(state):
     return float(np.mean([_random_value(state.child(action)) for action in state.legal_actions()]))
 
 
-def _solved(state, known):
+def _solved(state, cache):
     """The game's value for OpenSpiel's player 0, by looking at everything."""
     key = str(state), state.current_player()
-    if key not in known:
-        values = [_solved(state.child(action), known) for action in state.legal_actions()]
+    if key not in cache:
+        values = [_solved(state.child(action), cache) for action in state.legal_actions()]
         better = max if state.current_player() == 0 else min
-        known[key] = state.returns()[0] if state.is_terminal() else better(values)
-    return known[key]
+        cache[key] = state.returns()[0] if state.is_terminal() else better(values)
+    return cache[key]
 
 
 @pytest.mark.parametrize(
@@ -115,37 +115,37 @@ def _solved(state, known):
 )
 def test_a_search_finds_what_the_whole_tree_says(text, begun):
     game = game_of(text)
-    known: dict = {}
+    cache: dict = {}
     rng = random.Random(3)
     looked = 0
     while looked < 4:
         state = game.initial_state()
         for _ in range(begun + rng.randrange(3)):
             state = game.play(state, rng.choice(game.legal_actions(state)))
-        truth = _solved(state.state, known) * (1 if state.to_play() == 0 else -1)
-        replies = {_solved(state.state.child(action), known) for action in game.legal_actions(state)}
+        truth = _solved(state.state, cache) * (1 if state.to_play() == 0 else -1)
+        replies = {_solved(state.state.child(action), cache) for action in game.legal_actions(state)}
         if len(replies) == 1:
             continue  # every move is as good
         looked += 1
         result = engram.Search(game, "uct(solver=true)").run(state, engram.Limit(simulations=4000), seed=looked)
-        after = _solved(state.state.child(result.action), known) * (1 if state.to_play() == 0 else -1)
+        after = _solved(state.state.child(result.action), cache) * (1 if state.to_play() == 0 else -1)
         assert after == truth
         if result.stopped == "proven":
             assert result.value == truth
 
 
-def _expected(state, known):
+def _expected(state, cache):
     """The game's value for OpenSpiel's player 0, if all play perfectly and nature by its weights."""
     key = str(state), state.current_player(), state.move_number()
-    if key not in known:
+    if key not in cache:
         if state.is_terminal():
-            known[key] = state.returns()[0]
+            cache[key] = state.returns()[0]
         elif state.is_chance_node():
-            known[key] = sum(share * _expected(state.child(action), known) for action, share in state.chance_outcomes())
+            cache[key] = sum(share * _expected(state.child(action), cache) for action, share in state.chance_outcomes())
         else:
             better = max if state.current_player() == 0 else min
-            known[key] = better(_expected(state.child(action), known) for action in state.legal_actions())
-    return known[key]
+            cache[key] = better(_expected(state.child(action), cache) for action in state.legal_actions())
+    return cache[key]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def _expected(state, known):
 )
 def test_values_through_chance_agree_with_expectimax(text, preset):
     game = game_of(f"openspiel:{text}")
-    rng, known = random.Random(2), {}
+    rng, cache = random.Random(2), {}
     for _ in range(3):
         state, moves = game.initial_state(), 0
         while not game.is_over(state) and (moves < 4 or game.to_play(state) == NATURE):
@@ -170,30 +170,30 @@ def test_values_through_chance_agree_with_expectimax(text, preset):
             continue
         result = engram.Search(game, preset).run(state, engram.Limit(simulations=20_000), seed=1)
         sign = -1.0 if game.to_play(state) == 1 else 1.0
-        truth = sign * _expected(state.state, known)
+        truth = sign * _expected(state.state, cache)
         span = result.bounds[1] - result.bounds[0]
         assert max(result.moves, key=lambda move: move.visits).value == pytest.approx(truth, abs=0.03 * span)
         after = game.play(state, result.action)
-        assert sign * _expected(after.state, known) == pytest.approx(truth, abs=0.01 * span)
+        assert sign * _expected(after.state, cache) == pytest.approx(truth, abs=0.01 * span)
 
 
 @pytest.mark.parametrize("text", ["pig(winscore=4,diceoutcomes=2,horizon=10)", "2048(max_tile=4)", "catch(rows=4)"])
 def test_rollouts_from_nature_and_from_a_player_have_the_mean_of_all_games(text):
-    def mean(state, known):
+    def mean(state, cache):
         key = str(state), state.current_player(), state.move_number()
-        if key not in known:
+        if key not in cache:
             legal = state.legal_actions()
             shares = state.chance_outcomes() if state.is_chance_node() else [(move, 1 / len(legal)) for move in legal]
-            known[key] = sum(share * mean(state.child(move), known) for move, share in shares)
-            known[key] = state.returns()[0] if state.is_terminal() else known[key]
-        return known[key]
+            cache[key] = sum(share * mean(state.child(move), cache) for move, share in shares)
+            cache[key] = state.returns()[0] if state.is_terminal() else cache[key]
+        return cache[key]
 
-    game, known = game_of(f"openspiel:{text}"), {}
+    game, cache = game_of(f"openspiel:{text}"), {}
     state = game.initial_state()
     for _ in range(4):
         values = [game._user_rollout(state.copy(), seed * 7919) for seed in range(1500)]
         error = max(np.std(values) / len(values) ** 0.5, 1e-9)
-        assert np.mean(values) == pytest.approx(mean(state.state, known), abs=4 * error)
+        assert np.mean(values) == pytest.approx(mean(state.state, cache), abs=4 * error)
         is_natures = game.to_play(state) == NATURE
         state = game.play(state, game.drawn(state, 0.3) if is_natures else game.legal_actions(state)[0])
 
@@ -284,11 +284,11 @@ def test_states_of_open_spiel_are_taken_and_those_of_others_refused():
 
 def test_equal_positions_have_one_hash_and_equal_histories_one_tree():
     game = game_of("openspiel:tic_tac_toe")
-    one = game.play_moves("x(0,0) o(1,1) x(2,2)")
+    first = game.play_moves("x(0,0) o(1,1) x(2,2)")
     other = game.play_moves("x(2,2) o(1,1) x(0,0)")
-    assert game.hash(one) == game.hash(other) != game.hash(game.play_moves("x(0,0) o(1,1)"))
-    assert not game.same(one, other)
-    assert game.same(one, game.play_moves("x(0,0) o(1,1) x(2,2)"))
+    assert game.hash(first) == game.hash(other) != game.hash(game.play_moves("x(0,0) o(1,1)"))
+    assert not game.same(first, other)
+    assert game.same(first, game.play_moves("x(0,0) o(1,1) x(2,2)"))
     # Sums that positions share are of use: with them the search still sees the draw.
     search = engram.Search(game, "uct(transpositions=true)")
     assert abs(search.run(other, engram.Limit(simulations=3000)).value) < 0.15
@@ -376,12 +376,12 @@ def test_an_exception_in_a_rollout_arrives_as_it_is():
 def test_a_match_in_other_processes(tmp_path):
     database = str(tmp_path / "results.sqlite")
     text = "openspiel:breakthrough(rows=5,columns=4)"
-    found = run(
+    result = run(
         "match", "-g", text, "--a", "uct", "--b", "random", "--games", "6", "-n", "150", "--workers", "2",
         "-d", database, "--json",
     )  # fmt: skip
-    assert found.exit_code == 0
-    assert json.loads(found.stdout)["wins"] >= 5
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["wins"] >= 5
     shown = run("results", "1", "--games", "-d", database)
     assert shown.exit_code == 0
     assert "game 5" in shown.output

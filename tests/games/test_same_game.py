@@ -22,7 +22,7 @@ def columns_of(game, state):
 def groups(columns):
     """The groups of two or more tiles, as sets of (column, height)."""
     cells = {(x, y): colour for x, column in enumerate(columns) for y, colour in enumerate(column)}
-    left, found = set(cells), []
+    left, result = set(cells), []
     while left:
         group, edge = set(), {left.pop()}
         while edge:
@@ -32,8 +32,8 @@ def groups(columns):
             edge |= {cell for cell in around - group if cells.get(cell) == cells[x, y]}
         left -= group
         if len(group) > 1:
-            found.append(group)
-    return found
+            result.append(group)
+    return result
 
 
 def without(columns, group):
@@ -89,7 +89,7 @@ def test_a_search_finds_the_best_score_of_a_small_board(seed):
 
     def highest(state):
         after = (game.play(state, action) for action in game.legal_actions(state))
-        return max((game.reward(one) + highest(one) for one in after), default=0.0)
+        return max((game.reward(child) + highest(child) for child in after), default=0.0)
 
     assert highest(state) == truth
     search, total = engram.Search(game, "uct(bounds=learnt,backup=max_mcts)"), 0.0

@@ -72,36 +72,36 @@ def test_a_turned_game_is_the_same_game(name, number):
                 break
             action = int(rng.choice(actions))
             state, turned = game.play(state, action), game.play(turned, int(symmetry.actions[action]))
-            planes, seen = (np.zeros(game.planes_shape, np.float32) for _ in range(2))
-            for where, what in ((planes, state), (seen, turned)):
+            planes, image = (np.zeros(game.planes_shape, np.float32) for _ in range(2))
+            for where, what in ((planes, state), (image, turned)):
                 game.callbacks["encode"].from_python(what.ctypes.data, where.ctypes.data)
             flat = planes.reshape(-1, cells)
             expected = np.empty_like(flat)
             expected[:, symmetry.cells] = flat
-            assert (expected == seen.reshape(-1, cells)).all()
+            assert (expected == image.reshape(-1, cells)).all()
 
 
 def test_a_symmetry_that_is_none_is_found():
-    made = line(5, 5, 5, gravity=True)
-    assert check_game(made, games=4).games == 4
-    made.symmetries = [made.symmetries[0], Symmetry(made.symmetries[1].cells, made.symmetries[0].actions)]
+    game = line(5, 5, 5, gravity=True)
+    assert check_game(game, games=4).games == 4
+    game.symmetries = [game.symmetries[0], Symmetry(game.symmetries[1].cells, game.symmetries[0].actions)]
     with pytest.raises(InvalidGame, match="a symmetry changes the game"):
-        check_game(made, games=4)
+        check_game(game, games=4)
 
 
 def test_symmetries_of_a_game_without_planes_are_checked():
-    made = line(3, 3, 3)
-    made.planes_shape = None
-    assert check_game(made, games=4).games == 4
+    game = line(3, 3, 3)
+    game.planes_shape = None
+    assert check_game(game, games=4).games == 4
 
 
 def test_a_symmetry_whose_image_does_not_end_is_found():
     """A cyclic shift of the columns keeps the moves legal, but not the lines across the edge."""
-    made = line(3, 4, 3)
+    game = line(3, 4, 3)
     shift = (np.arange(12) // 4 * 4 + (np.arange(12) + 1) % 4).tolist()
-    made.symmetries = [made.symmetries[0], Symmetry(shift, shift)]
+    game.symmetries = [game.symmetries[0], Symmetry(shift, shift)]
     with pytest.raises(InvalidGame, match="a symmetry changes the game"):
-        check_game(made, games=30)
+        check_game(game, games=30)
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,14 @@ def fake(tmp_path):
 
 
 def against(command, tmp_path, games=2, timeout_s=2.0, **options):
-    chosen = {"simulations": 20, "workers": 1, "opening_moves": 1, "database": tmp_path / "r.sqlite", **options}
-    result = match("go:5", "uct", f"gtp({command!r}, timeout_s={timeout_s})", games=games, **chosen)
+    settings = {"simulations": 20, "workers": 1, "opening_moves": 1, "database": tmp_path / "r.sqlite", **options}
+    result = match("go:5", "uct", f"gtp({command!r}, timeout_s={timeout_s})", games=games, **settings)
     with Results(tmp_path / "r.sqlite") as results:
         return result, results.games(result.match_id)
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "reason"),
     [
         ("hangs", "no answer to 'genmove"),
         ("dies", "the program has ended at 'genmove"),
@@ -89,17 +89,17 @@ def against(command, tmp_path, games=2, timeout_s=2.0, **options):
         ("endless", "does not end"),
     ],
 )
-def test_a_program_that_fails_loses_and_the_match_goes_on(fake, tmp_path, how, said):
+def test_a_program_that_fails_loses_and_the_match_goes_on(fake, tmp_path, how, reason):
     result, records = against(fake(how), tmp_path)
     assert result.wins == result.games == result.forfeits == 2
     for record in records:
-        assert record.reason.startswith("B: ") and said in record.reason
+        assert record.reason.startswith("B: ") and reason in record.reason
 
 
 def test_the_program_hears_the_board_and_the_moves(fake, tmp_path):
     against(fake("passes"), tmp_path)
-    said = (tmp_path / "log").read_text().split("\n")
-    first = said[said.index("boardsize 5") :]
+    lines = (tmp_path / "log").read_text().split("\n")
+    first = lines[lines.index("boardsize 5") :]
     assert first[:3] == ["boardsize 5", "clear_board", "komi 7.5"]
     assert any(line.startswith("play B ") for line in first[3:6])
     assert any(line.startswith("genmove W") for line in first)
@@ -109,10 +109,10 @@ def test_a_program_is_shown_a_ko(fake, tmp_path):
     game = game_of("go:5")
     state = game.play_moves("C4 D3 D5 E2 C3 A4 B5 E5 C1 B4 E3 A2 A3 B1 B3 pass D2 B2 A5 D4 C2 A4 E1 pass B4 C5")
     assert state["ko"]
-    one = player(game, f"gtp({fake('passes')!r})")
-    one.new_game(1)
-    one.choose(state, Limit(simulations=1), 1)
-    one.close()
+    opponent = player(game, f"gtp({fake('passes')!r})")
+    opponent.new_game(1)
+    opponent.choose(state, Limit(simulations=1), 1)
+    opponent.close()
     plays = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("play")]
     assert plays[-2:] == ["play B D5", "play W C5"] and len(plays) == len(set(plays))
 
@@ -151,8 +151,8 @@ def test_dead_stones_do_not_win():
 
 
 def test_an_interrupted_judge_gives_no_verdict(monkeypatch):
-    whole = Search._search
-    monkeypatch.setattr(Search, "_search", lambda *a, **b: (*whole(*a, **b)[:2], "interrupted"))
+    original = Search._search
+    monkeypatch.setattr(Search, "_search", lambda *a, **b: (*original(*a, **b)[:2], "interrupted"))
     state = GO.initial_state()
     state["passes"] = 2
     with pytest.raises(KeyboardInterrupt):
@@ -187,7 +187,7 @@ def test_a_program_on_its_own(fake):
 @pytest.mark.skipif(GNUGO is None, reason="GNU Go is not installed")
 def test_whole_games_against_gnu_go_repeat(tmp_path):
     command = f"{GNUGO} --mode gtp --level 1"
-    seen = []
+    runs = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         result, records = against(command, tmp_path / name, games=4, timeout_s=600.0, simulations=50)
@@ -195,5 +195,5 @@ def test_whole_games_against_gnu_go_repeat(tmp_path):
         assert {record.first for record in records} == {"A", "B"}
         for record in records:
             assert "board " in record.reason and "; B " in record.reason
-        seen.append([(record.moves, record.outcome, record.reason) for record in records])
-    assert seen[0] == seen[1]
+        runs.append([(record.moves, record.outcome, record.reason) for record in records])
+    assert runs[0] == runs[1]

@@ -181,7 +181,7 @@ def test_setting_the_game_anew_keeps_nothing_of_the_old_one():
         return [instance for instance in gc.get_objects() if issubclass(type(instance), kinds)]
 
     kinds = (Game, Workspace, ModuleRef)
-    held = instances(*kinds)  # those of earlier tests stay, so that the counts below are of this test
+    leftovers = instances(*kinds)  # those of earlier tests stay, so that the counts below are of this test
     ask = Session("go:4", simulations=4)
 
     def reset() -> None:
@@ -192,7 +192,7 @@ def test_setting_the_game_anew_keeps_nothing_of_the_old_one():
     before = [len(instances(kind)) for kind in kinds]
     for _ in range(5):
         reset()
-    assert [len(instances(kind)) for kind in kinds] == before and sum(before) > len(held)
+    assert [len(instances(kind)) for kind in kinds] == before and sum(before) > len(leftovers)
 
 
 def test_genmove_repeats_and_keeps_its_tree():
@@ -312,9 +312,9 @@ def test_no_game_is_lost_on_a_slow_machine_whose_clock_arithmetic_can_save(setti
     for move in range(90):
         share = clock.share(45 - move, 121 - move)
         # The referee counts what the machine takes beyond the share, and the way of the answer.
-        taken = share + slowness * rng.uniform(0.7, 1.0)
-        clock.spend(taken, share)
-        left -= taken + 0.02
+        duration = share + slowness * rng.uniform(0.7, 1.0)
+        clock.spend(duration, share)
+        left -= duration + 0.02
         if left < 0 and not stones_left and stones:
             left, stones_left = left + overtime_s, stones
         assert left >= 0, f"lost at move {move + 1}"
@@ -405,8 +405,8 @@ def test_kata_rules_are_told_and_only_ours_are_taken():
     ask = Session()
     rules = json.loads(ask("kata-get-rules")[2:])
     assert (rules["ko"], rules["scoring"], rules["suicide"]) == ("POSITIONAL", "AREA", False)
-    for taken in (json.dumps(rules), "chinese-ogs", '{"scoring":"AREA"}'):
-        assert ask(f"kata-set-rules {taken}") == "=\n\n"
+    for text in (json.dumps(rules), "chinese-ogs", '{"scoring":"AREA"}'):
+        assert ask(f"kata-set-rules {text}") == "=\n\n"
     for other in ("japanese", '{"scoring":"TERRITORY"}', "{", "", "{}x"):
         assert ask(f"kata-set-rules {other}").startswith("? unsupported rules; ours are {")
 
@@ -562,8 +562,8 @@ def test_a_game_against_gnugo(ours):
 def test_gogui_attaches_and_follows_its_board():
     """What GoGui sends when a program is attached, a problem is loaded, and moves are entered and taken back."""
     ask = Session("go:9")
-    known = ask("list_commands").split()
-    assert {"gogui-interrupt", "gogui-play_sequence", "gogui-setup", "gogui-setup_player", "gg-undo"} <= set(known)
+    commands = ask("list_commands").split()
+    assert {"gogui-interrupt", "gogui-play_sequence", "gogui-setup", "gogui-setup_player", "gg-undo"} <= set(commands)
     for line in ("protocol_version", "name", "version", "gogui-interrupt", "boardsize 5", "clear_board"):
         assert ask(line).startswith("=")
     assert ask("gogui-setup b A1 b B1 w A2 w C3") == "=\n\n"

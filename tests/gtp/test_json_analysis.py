@@ -35,19 +35,19 @@ def answers(*queries, **options) -> list[dict]:
 def test_each_turn_of_a_game_is_analysed():
     query = {"id": "foo", **GAME, "moves": [["B", "C3"], ["W", "C2"], ["B", "pass"]], "analyzeTurns": [0, 2, 3]}
     query |= {"includePolicy": True, "includeOwnership": True}
-    found = answers(query)
-    assert [(row["id"], row["turnNumber"], row["isDuringSearch"]) for row in found] == [
+    output = answers(query)
+    assert [(row["id"], row["turnNumber"], row["isDuringSearch"]) for row in output] == [
         ("foo", t, False) for t in (0, 2, 3)
     ]
-    for row in found:
+    for row in output:
         moves, root = row["moveInfos"], row["rootInfo"]
         assert [move["order"] for move in moves] == list(range(len(moves)))
         assert root["visits"] == sum(move["visits"] for move in moves) in (199, 200)
         for figures in (*moves, root):
             assert 0 <= figures["winrate"] <= 1 and abs(figures["scoreLead"]) <= 25 + 7.5
         assert moves[0]["pv"][0] == moves[0]["move"] and len(row["ownership"]) == 25 and len(row["policy"]) == 26
-    assert found[0]["rootInfo"]["currentPlayer"] == "B" and found[1]["policy"][12] == -1.0  # occupied
-    assert found == answers(query)
+    assert output[0]["rootInfo"]["currentPlayer"] == "B" and output[1]["policy"][12] == -1.0  # occupied
+    assert output == answers(query)
 
 
 def test_numbers_are_blacks_unless_the_query_says_otherwise():
@@ -85,9 +85,9 @@ def test_urgent_queries_come_first_and_terminated_ones_not_at_all():
     many = {"id": "many", **GAME, "moves": WALL[:1], "analyzeTurns": [0, 1], "priorities": [-1, 9]}
     end = {"id": "e", "action": "terminate", "terminateId": "c"}
     # The engine takes up all lines that wait while it works on the first.
-    found = answers({"id": "first", **GAME, "moves": [], "maxVisits": 200_000, "priority": 99}, *queries, many, end)
-    assert end in found
-    rows = [(row["id"], row.get("noResults", False)) for row in found if row != end]
+    output = answers({"id": "first", **GAME, "moves": [], "maxVisits": 200_000, "priority": 99}, *queries, many, end)
+    assert end in output
+    rows = [(row["id"], row.get("noResults", False)) for row in output if row != end]
     assert rows == [("first", False), ("many", False), ("b", False), ("c", True), ("a", False), ("many", False)]
 
 

@@ -24,8 +24,8 @@ def test_the_best_of_a_stream_are_kept_and_sorted(numbers, limit):
     assert (scores[limit], rows[limit]) == (99, -1)  # nothing behind the room
     lowest = min(scores[:count], default=0)
     of_lowest = [row for row, number in enumerate(numbers) if number == lowest]
-    kept = [row for row in rows[:count] if numbers[row] == lowest]
-    assert len(kept) == count - sum(scores[:count] > lowest) and set(kept) <= set(of_lowest)
+    ties = [row for row in rows[:count] if numbers[row] == lowest]
+    assert len(ties) == count - sum(scores[:count] > lowest) and set(ties) <= set(of_lowest)
 
 
 def test_of_equal_scores_the_first_offered_stays():

@@ -44,11 +44,11 @@ def command(*arguments):
 
 def test_building_goes_on_where_the_file_stands(tmp_path):
     settings = {"simulations": 60, "seed": 3}
-    whole = build("tic_tac_toe", SEARCH, tmp_path / "whole", games=12, **settings)
+    full = build("tic_tac_toe", SEARCH, tmp_path / "whole", games=12, **settings)
     for games in (0, 5, 12):
         parts = build("tic_tac_toe", SEARCH, tmp_path / "parts", games=games, **settings)
         assert parts.games == games
-    assert parts == whole
+    assert parts == full
     stores = [files.load(tmp_path / name) for name in ("whole", "parts")]
     assert stores[0].entries.tobytes() == stores[1].entries.tobytes()
     with pytest.raises(InvalidFile, match="simulations 60, not 61"):
@@ -120,17 +120,17 @@ def test_an_answer_names_its_witnesses(tmp_path):
     search = Search("connect_four", f"memory_uct(memory='{tmp_path / 'm'}')")
     game = search.game
     state = game.play(game.initial_state(), 3)
-    found = explain_memory(search, state, most=1000)
-    assert found is not None
-    weights = np.array([witness.neighbour.weight for witness in found.witnesses])
-    values = np.array([witness.value for witness in found.witnesses])
+    answer = explain_memory(search, state, most=1000)
+    assert answer is not None
+    weights = np.array([witness.neighbour.weight for witness in answer.witnesses])
+    values = np.array([witness.value for witness in answer.witnesses])
     assert weights.sum() == pytest.approx(1.0) and (np.diff(weights) <= 0).all()
-    assert found.value == pytest.approx(weights @ values)
+    assert answer.value == pytest.approx(weights @ values)
     # Player 1 is to move, and the store speaks for player 0.
-    assert found.witnesses[0].value == -found.witnesses[0].neighbour.value
-    closest = max(found.witnesses, key=lambda witness: witness.neighbour.cosine)
+    assert answer.witnesses[0].value == -answer.witnesses[0].neighbour.value
+    closest = max(answer.witnesses, key=lambda witness: witness.neighbour.cosine)
     assert closest.board == game.render(state) and closest.neighbour.cosine == pytest.approx(1.0)
-    assert "for the player to move" in str(found)
+    assert "for the player to move" in str(answer)
 
 
 def test_the_command_line(tmp_path):
@@ -138,13 +138,13 @@ def test_the_command_line(tmp_path):
     options = ("--game", "tic_tac_toe", "--search", SEARCH, "--simulations", 50)
     built = command("build", "-o", file, "--games", 4, *options, "--json")
     assert built.exit_code == 0, built.output
-    held = json.loads(built.stdout)["entries"]
+    count = json.loads(built.stdout)["entries"]
     inspected = json.loads(command("inspect", file, "--json").stdout)
-    assert inspected["entries"] == held and inspected["game"] == "tic_tac_toe" and inspected["games"] == 4
+    assert inspected["entries"] == count and inspected["game"] == "tic_tac_toe" and inspected["games"] == 4
     assert json.loads(command("prune", file, "-o", other, "--keep", 10, "--json").stdout)["entries"] == 10
-    assert json.loads(command("merge", file, other, "-o", other, "--json").stdout)["entries"] == held
-    asked = json.loads(command("ask", file, "--moves", "", "--json").stdout)
-    assert -1 <= asked["value"] <= 1 and asked["witnesses"][0]["board"]
+    assert json.loads(command("merge", file, other, "-o", other, "--json").stdout)["entries"] == count
+    answer = json.loads(command("ask", file, "--moves", "", "--json").stdout)
+    assert -1 <= answer["value"] <= 1 and answer["witnesses"][0]["board"]
     assert "memory:" in command("ask", file).stdout
     wrong = command("inspect", tmp_path / "nothing")
     assert wrong.exit_code == 2 and "there is no file" in wrong.stderr

@@ -39,12 +39,12 @@ def test_a_loaded_store_goes_on_as_the_saved_one(tmp_path, neighbours):
     rng = np.random.default_rng(5)
     for _ in range(200):
         key, features = int(rng.integers(0, 90)) + 1, rng.normal(size=16)
-        asked = [one.query(features, num_neighbours=5) for one in (store, loaded)]
-        assert asked[0] == asked[1]
-        rows = [one.add(key, features) for one in (store, loaded)]
+        answers = [memory.query(features, num_neighbours=5) for memory in (store, loaded)]
+        assert answers[0] == answers[1]
+        rows = [memory.add(key, features) for memory in (store, loaded)]
         assert rows[0] == rows[1]
-        for one in (store, loaded):
-            one.update(rows[0], 0.5)
+        for memory in (store, loaded):
+            memory.update(rows[0], 0.5)
     assert store.entries.tobytes() == loaded.entries.tobytes()
     assert store.header["num_replaced"] == loaded.header["num_replaced"]
 
@@ -123,27 +123,27 @@ def test_an_order_of_use_through_an_unused_row_is_refused(tmp_path):
 
 
 def test_merging_joins_returns():
-    one, two = filled(1), filled(2)
-    both = files.merge([one, two])
+    first, second = filled(1), filled(2)
+    both = files.merge([first, second])
     expected = {}
-    for key in contents(one).keys() | contents(two).keys():
-        known = [contents(store)[key] for store in (one, two) if key in contents(store)]
-        total = sum(n for n, _ in known)
-        expected[key] = (total, sum(n * v for n, v in known) / total if total else 0.0)
-    found = contents(both)
-    assert found.keys() == expected.keys()
+    for key in contents(first).keys() | contents(second).keys():
+        pairs = [contents(store)[key] for store in (first, second) if key in contents(store)]
+        total = sum(n for n, _ in pairs)
+        expected[key] = (total, sum(n * v for n, v in pairs) / total if total else 0.0)
+    result = contents(both)
+    assert result.keys() == expected.keys()
     for key, (visits, value) in expected.items():
-        assert found[key] == (visits, pytest.approx(value, abs=1e-12))
-    assert contents(files.merge([one])) == contents(one)
+        assert result[key] == (visits, pytest.approx(value, abs=1e-12))
+    assert contents(files.merge([first])) == contents(first)
     with pytest.raises(InvalidParameter, match="do not mix"):
-        files.merge([one, Store(8, 4)])
+        files.merge([first, Store(8, 4)])
 
 
 def test_with_too_little_room_the_least_recently_used_go():
     store = filled()
-    kept = files.merge([store], capacity=10)
+    result = files.merge([store], capacity=10)
     newest = store.entries["key"][files.rows_by_use(store)[-10:]]
-    assert sorted(contents(kept)) == sorted(int(key) for key in newest)
+    assert sorted(contents(result)) == sorted(int(key) for key in newest)
 
 
 def test_pruning_keeps_what_was_seen_most():
@@ -151,7 +151,7 @@ def test_pruning_keeps_what_was_seen_most():
     pruned = files.prune(store, min_visits=1, keep=7)
     visits = sorted((n for n, _ in contents(store).values()), reverse=True)
     assert sorted((n for n, _ in contents(pruned).values()), reverse=True) == visits[:7]
-    assert all(contents(store)[key] == held for key, held in contents(pruned).items())
+    assert all(contents(store)[key] == entry for key, entry in contents(pruned).items())
     assert len(files.prune(store, min_visits=1e9)) == 0
     with pytest.raises(InvalidParameter, match="min_visits is a number"):
         files.prune(store, min_visits=float("nan"))
@@ -196,13 +196,13 @@ def _kept(tmp_path, **options):
 
 
 def test_a_file_has_room_for_what_a_search_adds_and_heeds_what_is_asked(tmp_path):
-    file, kept = _kept(tmp_path)
+    file, source = _kept(tmp_path)
     game = engram.game("connect_four")
     default = memory_uct(memory=file).extensions[0](game).store
     assert (len(default), default.capacity, default.neighbours) == (50, 10_050, "sketch")
-    asked = memory_uct(memory=file, capacity=77, neighbours="exact").extensions[0](game).store
-    assert (len(asked), asked.capacity, asked.neighbours) == (50, 77, "exact")
-    assert contents(asked) == contents(default) == contents(kept)
+    custom = memory_uct(memory=file, capacity=77, neighbours="exact").extensions[0](game).store
+    assert (len(custom), custom.capacity, custom.neighbours) == (50, 77, "exact")
+    assert contents(custom) == contents(default) == contents(source)
     with pytest.raises(InvalidParameter, match="built without positions"):
         memory_uct(memory=file, keep_states=True).extensions[0](game)
     with pytest.raises(InvalidSpecification, match="exact has no option 'num_candidates'"):
@@ -213,22 +213,22 @@ def test_of_equal_entries_the_most_recently_used_stay(tmp_path):
     store = Store(4, 10)
     for key in range(1, 7):
         store.update(store.add(key, np.ones(4)), 0.5)
-    kept = files.prune(store, keep=2)
-    assert set(kept.entries["key"][:2].tolist()) == {5, 6}
+    result = files.prune(store, keep=2)
+    assert set(result.entries["key"][:2].tolist()) == {5, 6}
     store.entries["visit_count"][:6] = 6e14
     files.save(tmp_path / "m", files.merge([store, store]), {})
     assert files.load(tmp_path / "m").entries["visit_count"][:6].max() == 1e15
 
 
 def test_only_rows_that_are_there_are_taken_and_only_memories_that_are_given_merged(tmp_path):
-    _, kept = _kept(tmp_path)
-    target = Store(kept.dimension, 100)
+    _, source = _kept(tmp_path)
+    target = Store(source.dimension, 100)
     for rows in ([50], [-1], [0.5]):
         with pytest.raises(InvalidParameter):
-            files.take(target, kept, np.array(rows))
-    files.take(target, kept, np.array([3, 1]))
-    assert set(target.entries["key"][:2]) == set(kept.entries["key"][[1, 3]]) and len(target) == 2
-    for wrong in (lambda: files.merge([]), lambda: files.merge([kept], 0), lambda: files.prune(kept, keep=-2)):
+            files.take(target, source, np.array(rows))
+    files.take(target, source, np.array([3, 1]))
+    assert set(target.entries["key"][:2]) == set(source.entries["key"][[1, 3]]) and len(target) == 2
+    for wrong in (lambda: files.merge([]), lambda: files.merge([source], 0), lambda: files.prune(source, keep=-2)):
         with pytest.raises(InvalidParameter):
             wrong()
 

@@ -36,11 +36,11 @@ class Embeds:
 
 
 def with_embedding(num_leaves, leaf_value="evaluator"):
-    made = remembering(
+    extension = remembering(
         capacity=150, equivalence=30.0, temperature=0.5, features=lambda game: Features(game, 64, embedding_size=3)
     )
     base = puct(evaluator=Embeds(), num_leaves=num_leaves)
-    return replace(base, extensions=(made,), leaf_value=leaf_value)
+    return replace(base, extensions=(extension,), leaf_value=leaf_value)
 
 
 PRESETS = {
@@ -73,9 +73,9 @@ def store_bytes(store):
     return [told(array[: len(store)]) for array in (store.entries, store.features)]
 
 
-def compare(chosen, moves=3, simulations=120):
+def compare(variant, moves=3, simulations=120):
     """Plays games side by side and alone, and holds each tree and store against its own."""
-    together, alone = engram.Lockstep(GAME, chosen, 3), [engram.Search(GAME, chosen) for _ in range(2)]
+    together, alone = engram.Lockstep(GAME, variant, 3), [engram.Search(GAME, variant) for _ in range(2)]
     work = together._groups[0]
     for number, trees in enumerate(((0, 2), (2, 1))):
         for tree, search in zip(trees, alone, strict=True):  # a new game, at other trees
@@ -84,10 +84,10 @@ def compare(chosen, moves=3, simulations=120):
         states = [GAME.play_moves("4"), GAME.play_moves("4 4 5")]
         for move in range(moves):
             seeds = [10 * number + move, 77 + move]
-            found = together.run(states, engram.Limit(simulations=simulations), seeds, trees=trees)
+            results = together.run(states, engram.Limit(simulations=simulations), seeds, trees=trees)
             for k, (tree, search) in enumerate(zip(trees, alone, strict=True)):
                 result = search.run(states[k], engram.Limit(simulations=simulations), seed=seeds[k])
-                assert (found[k].action, found[k].root_value) == (result.action, result.value)
+                assert (results[k].action, results[k].root_value) == (result.action, result.value)
                 assert bytes_of(work.trees[tree]) == bytes_of(search.tree)
                 states[k] = GAME.play(states[k], result.action)
                 search.advance(result.action)
@@ -106,10 +106,10 @@ def test_each_tree_is_that_of_its_search_alone(name):
 
 
 def test_a_batch_is_the_leaves_of_all_trees():
-    chosen = with_embedding(4)
-    together = engram.Lockstep(GAME, chosen, 8)
+    variant = with_embedding(4)
+    together = engram.Lockstep(GAME, variant, 8)
     together.run([GAME.initial_state()] * 8, engram.Limit(simulations=100), range(8))
-    assert max(chosen.evaluator.batches) == 32
+    assert max(variant.evaluator.batches) == 32
 
 
 def test_a_file_begins_every_tree_and_a_shared_store_serves_all(tmp_path):
@@ -144,26 +144,28 @@ def test_a_table_of_values_in_lockstep(tmp_path, learn):
 
 
 def test_threads_with_a_tree_each_have_a_memory_each():
-    chosen = "memory_uct(capacity=300, equivalence=30)"
-    both = engram.Search(GAME, chosen, threads=2, parallel="root")
+    text = "memory_uct(capacity=300, equivalence=30)"
+    both = engram.Search(GAME, text, threads=2, parallel="root")
     result = both.run(GAME.initial_state(), engram.Limit(simulations=801), seed=4)
-    alone = engram.Search(GAME, chosen)
+    alone = engram.Search(GAME, text)
     alone.run(GAME.initial_state(), engram.Limit(simulations=401), seed=4)
     first, second = both._workspace.trees
     assert bytes_of(first) == bytes_of(alone.tree) != bytes_of(second)
     for move in result.moves:
-        told = [
+        entries = [
             tree.arrays()["memory"][
                 int(tree.nodes[0]["first_child"]) + int(np.flatnonzero(tree.children()["action"] == move.action)[0])
             ]
             for tree in (first, second)
         ]
-        total = sum(one["count"] for one in told)
-        assert move.memory == pytest.approx(sum(one["count"] * one["value"] for one in told) / total, abs=1e-12)
+        total = sum(entry["count"] for entry in entries)
+        assert move.memory == pytest.approx(
+            sum(entry["count"] * entry["value"] for entry in entries) / total, abs=1e-12
+        )
     both.clear()
     assert [len(extensions[0].store) for extensions in both._workspace.extensions] == [0, 0]
     with pytest.raises(InvalidParameter, match=r"one tree do not go with the memory.*parallel='root'"):
-        engram.Search(GAME, chosen, threads=2)
+        engram.Search(GAME, text, threads=2)
     shares = replace(uct(), extensions=(remembering(store=Store(512, 100)),))
     with pytest.raises(InvalidParameter, match="memory of positions is written to by one thread"):
         engram.Search(GAME, shares, threads=2, parallel="root")

@@ -21,14 +21,14 @@ GAME = engram.game("connect_four")
 STATE = GAME.play_moves("4 4")
 
 
-def searched(chosen, simulations, seed=3):
-    search = engram.Search(GAME, chosen)
+def searched(preset, simulations, seed=3):
+    search = engram.Search(GAME, preset)
     search.run(STATE, engram.Limit(simulations=simulations), seed=seed)
     return search
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    "preset",
     [
         memory_uct(capacity=100, keep_states=True, equivalence=30.0),
         memory_uct(capacity=400, neighbours="exact", bias=0.1),
@@ -36,16 +36,16 @@ def searched(chosen, simulations, seed=3):
     ],
     ids=["replacing, with positions", "exact", "network"],
 )
-def test_search_and_store_go_on_as_the_undisturbed_ones(chosen, tmp_path):
-    whole, first, second = searched(chosen, 700), searched(chosen, 300), searched(chosen, 50, seed=8)
+def test_search_and_store_go_on_as_the_undisturbed_ones(preset, tmp_path):
+    full, first, second = searched(preset, 700), searched(preset, 300), searched(preset, 50, seed=8)
     first.save(tmp_path / "tree")
     second.load(tmp_path / "tree")
     second.run(second.root, engram.Limit(simulations=400), seed=None)
     for move in range(2):
-        assert bytes_of(second.tree) == bytes_of(whole.tree)
-        assert store_bytes(second.extensions[0].store) == store_bytes(whole.extensions[0].store)
-        assert second.extensions[0].store.states.tobytes() == whole.extensions[0].store.states.tobytes()
-        for search in (second, whole):
+        assert bytes_of(second.tree) == bytes_of(full.tree)
+        assert store_bytes(second.extensions[0].store) == store_bytes(full.extensions[0].store)
+        assert second.extensions[0].store.states.tobytes() == full.extensions[0].store.states.tobytes()
+        for search in (second, full):
             search.advance(move)
             search.run(search.root, engram.Limit(simulations=200), seed=move)
     assert SavedTree.read(tmp_path / "tree").nodes[0]["visit_count"] == 300
@@ -55,9 +55,9 @@ def test_a_loaded_search_begins_the_next_game_as_any_other(tmp_path):
     built = searched("memory_uct(capacity=300)", 400)
     file = tmp_path / "c4.memory"
     files.save(file, built.extensions[0].store, files.identity(built.extensions[0].features))
-    chosen = f"memory_uct(memory='{file}')"
-    searched(chosen, 100).save(tmp_path / "tree")
-    loaded, fresh = engram.Search(GAME, chosen), engram.Search(GAME, chosen)
+    text = f"memory_uct(memory='{file}')"
+    searched(text, 100).save(tmp_path / "tree")
+    loaded, fresh = engram.Search(GAME, text), engram.Search(GAME, text)
     loaded.load(tmp_path / "tree")
     loaded.clear()
     for search in (loaded, fresh):

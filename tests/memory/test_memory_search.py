@@ -24,8 +24,8 @@ from engram.search.tree import tree_dtype
 from tests.memory.test_memory_lockstep import bytes_of
 
 
-def searched(game, chosen, simulations=1500, seed=1, state=None):
-    search = engram.Search(game, chosen)
+def searched(game, variant, simulations=1500, seed=1, state=None):
+    search = engram.Search(game, variant)
     search.run(game.initial_state() if state is None else state, engram.Limit(simulations=simulations), seed=seed)
     return search
 
@@ -60,14 +60,14 @@ def test_no_weight_is_the_search_without_memory_bit_for_bit(name):
 
 def test_memory_changes_the_search_and_repeats_bit_for_bit():
     game = engram.game("connect_four")
-    one, two = (searched(game, "memory_uct(capacity=200)") for _ in range(2))
-    assert nodes(one) == nodes(two)
-    assert bytes_of(one.tree) == bytes_of(two.tree)
-    assert nodes(one) != nodes(searched(game, "uct"))
+    first, second = (searched(game, "memory_uct(capacity=200)") for _ in range(2))
+    assert nodes(first) == nodes(second)
+    assert bytes_of(first.tree) == bytes_of(second.tree)
+    assert nodes(first) != nodes(searched(game, "uct"))
     # A new game empties the store: the search is as it was the first time.
-    one.clear()
-    one.run(game.initial_state(), engram.Limit(simulations=1500), seed=1)
-    assert nodes(one) == nodes(two)
+    first.clear()
+    first.run(game.initial_state(), engram.Limit(simulations=1500), seed=1)
+    assert nodes(first) == nodes(second)
 
 
 def test_entries_hold_what_the_tree_holds():
@@ -106,25 +106,25 @@ def test_a_replaced_entry_gets_no_return_of_its_former_position():
 def test_memory_goes_on_after_a_move():
     game = engram.game("connect_four")
     search = searched(game, "memory_uct", 500)
-    held = len(store_of(search))
+    size = len(store_of(search))
     search.advance(3)
     state = game.play(game.initial_state(), 3)
     row = store_of(search).find(game.hash(state))
     before = float(store_of(search).entries["visit_count"][row])
     search.run(state, engram.Limit(simulations=300), seed=2)
-    assert len(store_of(search)) > held
+    assert len(store_of(search)) > size
     assert store_of(search).entries["visit_count"][row] == before + 300
 
 
 def test_a_store_from_outside_outlives_the_search():
     game = engram.game("tic_tac_toe")
     store = Store(512, 1000)
-    chosen = Preset(selection=preset("uct").selection, extensions=(remembering(store=store),))
-    searched(game, chosen, 200).clear()
-    held = len(store)
-    assert held > 100
+    variant = Preset(selection=preset("uct").selection, extensions=(remembering(store=store),))
+    searched(game, variant, 200).clear()
+    size = len(store)
+    assert size > 100
     row = store.find(game.hash(game.initial_state()))
-    searched(game, chosen, 200, seed=9)
+    searched(game, variant, 200, seed=9)
     assert store.entries["visit_count"][row] == 400
 
 
@@ -136,8 +136,8 @@ def own_numbers(state, numbers):
 
 def test_own_features_reach_the_store():
     game = engram.game("connect_four")
-    made = remembering(features=lambda game: Features(game, 64, own=own_numbers, num_own=2))
-    search = searched(game, Preset(selection=preset("uct").selection, extensions=(made,)), 100)
+    extension = remembering(features=lambda game: Features(game, 64, own=own_numbers, num_own=2))
+    search = searched(game, Preset(selection=preset("uct").selection, extensions=(extension,)), 100)
     rows = store_of(search).features[: len(store_of(search))]
     assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
     assert (np.count_nonzero(rows, axis=1) <= 2).all()
@@ -176,9 +176,9 @@ def test_a_memory_of_a_network_s_embedding():
             return engram.Evaluation(np.zeros(len(states)), embedding=stones)
 
     game = engram.game("connect_four")
-    made = remembering(features=lambda game: Features(game, 32, embedding_size=3))
-    chosen = Preset(selection=preset("puct").selection, evaluator=Embeds(), num_leaves=2, extensions=(made,))
-    store = store_of(searched(game, chosen, 200))
+    extension = remembering(features=lambda game: Features(game, 32, embedding_size=3))
+    variant = Preset(selection=preset("puct").selection, evaluator=Embeds(), num_leaves=2, extensions=(extension,))
+    store = store_of(searched(game, variant, 200))
     row = store.features[store.find(game.hash(game.initial_state()))]
     assert row @ Features(game, 32, embedding_size=3)(game.initial_state(), [0.0, 0.0, 1.0]) == pytest.approx(1.0)
     assert store.entries["visit_count"][: len(store)].max() == 200
@@ -202,8 +202,8 @@ def test_an_embedding_of_another_width_is_refused(width):
             numbers = None if width is None else np.ones((len(states), width))
             return engram.Evaluation(np.zeros(len(states)), embedding=numbers)
 
-    made = remembering(features=lambda game: Features(game, 32, embedding_size=16))
-    base = Preset(selection=preset("puct").selection, extensions=(made,))
+    extension = remembering(features=lambda game: Features(game, 32, embedding_size=16))
+    base = Preset(selection=preset("puct").selection, extensions=(extension,))
     with pytest.raises(OperatorError, match=f"16 numbers; the evaluator gave {'none' if width is None else width}"):
         searched(engram.game("connect_four"), replace(base, evaluator=Embeds()), 20)
     with pytest.raises(InvalidParameter, match="no evaluator"):
@@ -222,15 +222,15 @@ def test_embeddings_are_one_row_a_position(shape):
 
 def test_a_store_that_is_given_belongs_to_one_game_and_its_features():
     store = Store(512, 100)
-    given = replace(preset("uct"), extensions=(remembering(store=store),))
-    searched(engram.game("connect_four"), given, 20)
-    held = len(store)
+    variant = replace(preset("uct"), extensions=(remembering(store=store),))
+    searched(engram.game("connect_four"), variant, 20)
+    size = len(store)
     with pytest.raises(InvalidParameter, match="has game connect_four, not go:5"):
-        engram.Search("go:5", given)
+        engram.Search("go:5", variant)
     with pytest.raises(InvalidParameter, match="has features"):
-        engram.Search("connect_four", replace(given, extensions=(remembering(store=store, plane_weight=2.0),)))
-    searched(engram.game("connect_four"), given, 20)
-    assert len(store) > held
+        engram.Search("connect_four", replace(variant, extensions=(remembering(store=store, plane_weight=2.0),)))
+    searched(engram.game("connect_four"), variant, 20)
+    assert len(store) > size
 
 
 def test_options_that_nothing_takes_are_refused():
@@ -256,8 +256,8 @@ def test_the_direct_variant_asks_every_node_about_itself():
     # The root was asked last before the last simulation's return: all that came since is that return.
     root = tree.arrays()["memory"][0]
     row = int(tree.arrays()["memory_link"][0]["entry"]) - 1
-    asked = store.query(store.features[row])
-    assert abs(asked.value - root["value"]) < 0.05 and asked.count == pytest.approx(root["count"], rel=0.05)
+    answer = store.query(store.features[row])
+    assert abs(answer.value - root["value"]) < 0.05 and answer.count == pytest.approx(root["count"], rel=0.05)
     assert nodes(search) != nodes(searched(game, "memory_uct(capacity=4000, neighbours=exact)", 300))
 
 
@@ -275,14 +275,14 @@ def test_a_memory_from_a_file_begins_every_game(tmp_path):
     file = tmp_path / "ttt.memory"
     files.save(file, first.extensions[0].store, files.identity(first.extensions[0].features))
     again = engram.Search(game, f"memory_uct(memory='{file}')")
-    held = len(store_of(again))
-    assert held == len(first.extensions[0].store)
+    size = len(store_of(again))
+    assert size == len(first.extensions[0].store)
     trees = []
     for _ in range(2):
         again.run(game.initial_state(), engram.Limit(simulations=300), seed=3)
         trees.append(nodes(again))
         again.clear()
-        assert len(store_of(again)) == held
+        assert len(store_of(again)) == size
     assert trees[0] == trees[1] != nodes(searched(game, "memory_uct(capacity=300)", 300, seed=3))
     for other, what in (("connect_four", "game tic_tac_toe"), ("tic_tac_toe", "features")):
         options = ", dimension=64" if other == "tic_tac_toe" else ""

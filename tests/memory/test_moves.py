@@ -183,9 +183,9 @@ def test_a_result_says_what_the_moves_were_worth_elsewhere():
     search = Search(game, "history_uct(shrinkage=20)")
     for state, sign in ((game.play(game.initial_state(), 3), -1.0), (game.initial_state(), 1.0)):
         result = search.run(state, Limit(simulations=200), seed=1)
-        known = search.extensions[0].store
+        store = search.extensions[0].store
         for move in result.moves:
-            advantage, count = known[2 * move.action + (sign < 0)].tolist()
+            advantage, count = store[2 * move.action + (sign < 0)].tolist()
             worth = sign * search.tree.nodes[0]["value"] + sign * advantage * count / (count + 20)
             assert move.memory == pytest.approx(min(1.0, max(-1.0, worth)))
         assert result.to_json()["moves"][0]["memory"] == result.moves[0].memory
@@ -196,37 +196,37 @@ def test_a_result_says_what_the_moves_were_worth_elsewhere():
 
 def test_saved_with_its_tree_and_gone_on_with_bit_for_bit(tmp_path):
     game = engram.game("connect_four")
-    whole, first, second = (Search(game, "history_uct") for _ in range(3))
+    full, first, second = (Search(game, "history_uct") for _ in range(3))
     state = game.initial_state()
-    whole.run(state, Limit(simulations=900), seed=5)
+    full.run(state, Limit(simulations=900), seed=5)
     first.run(state, Limit(simulations=400), seed=5)
     first.save(tmp_path / "tree")
     second.load(tmp_path / "tree")
     second.run(second.root, Limit(simulations=500), seed=None)
-    for one, other in zip(whole.tree.arrays().values(), second.tree.arrays().values(), strict=True):
-        assert one[: whole.tree.num_nodes].tobytes() == other[: whole.tree.num_nodes].tobytes()
-    assert whole.extensions[0].store.tobytes() == second.extensions[0].store.tobytes()
+    for column, other in zip(full.tree.arrays().values(), second.tree.arrays().values(), strict=True):
+        assert column[: full.tree.num_nodes].tobytes() == other[: full.tree.num_nodes].tobytes()
+    assert full.extensions[0].store.tobytes() == second.extensions[0].store.tobytes()
     with pytest.raises(InvalidFile):
         Search(game, "memory_uct").load(tmp_path / "tree")
-    kept = whole.extensions[0].persistence
-    about, arrays = kept.state_dict()
+    persistence = full.extensions[0].persistence
+    about, arrays = persistence.state_dict()
     spoilt = [np.array([entry] * 14, arrays["moves"].dtype) for entry in ((3.0, 1.0), (0.0, math.nan), (0.0, -1.0))]
     for changed in ({"moves": moves} for moves in (*spoilt, arrays["moves"][:4], np.zeros(14), None)):
         with pytest.raises(InvalidFile):
-            kept.load_state_dict(about, changed, "a file")
+            persistence.load_state_dict(about, changed, "a file")
     with pytest.raises(InvalidFile, match="no memory of moves"):
-        kept.load_state_dict({}, arrays, "a file")
-    assert whole.extensions[0].store.tobytes() == second.extensions[0].store.tobytes()
+        persistence.load_state_dict({}, arrays, "a file")
+    assert full.extensions[0].store.tobytes() == second.extensions[0].store.tobytes()
 
 
 def test_trees_side_by_side_are_those_of_a_search_alone():
     game = engram.game("connect_four")
-    chosen = preset("history_uct(window=50)")
+    variant = preset("history_uct(window=50)")
     states = [game.play_moves(moves) for moves in ("", "4", "4 4")]
-    together = engram.Lockstep(game, chosen, len(states))
+    together = engram.Lockstep(game, variant, len(states))
     together.run(states, Limit(simulations=200), seeds=[1, 2, 3])
     for number, state in enumerate(states):
-        alone = Search(game, chosen)
+        alone = Search(game, variant)
         alone.run(state, Limit(simulations=200), seed=number + 1)
         count = alone.tree.num_nodes
         assert together._groups[0].trees[number].nodes[:count].tobytes() == alone.tree.nodes[:count].tobytes()

@@ -19,20 +19,20 @@ from engram.memory.store import Store
 from engram.native.intrinsics import pointer_at
 
 
-def recall(kind, stored, asked, num_neighbours=50, **options):
+def recall(kind, stored, queries, num_neighbours=50, **options):
     answers = []
-    for name, given in (("exact", {}), (kind, options)):
-        store = Store(stored.shape[1], len(stored), neighbours=name, **given)
+    for name, settings in (("exact", {}), (kind, options)):
+        store = Store(stored.shape[1], len(stored), neighbours=name, **settings)
         store.add_all(np.arange(len(stored)), stored)
-        answers.append((store, store.query_all(asked, num_neighbours=num_neighbours)[0]))
-    (exact, truth), (_, found) = answers
+        answers.append((store, store.query_all(queries, num_neighbours=num_neighbours)[0]))
+    (exact, truth), (_, results) = answers
     hits = 0
-    for x, wanted, got in zip(asked, truth, found, strict=True):
+    for x, wanted, got in zip(queries, truth, results, strict=True):
         # Ties count: what is as near as the exact list's last is as good.
         cosines = exact.features @ (x / np.linalg.norm(x))
         bound = cosines[wanted].min() - 1e-5
         hits += sum(cosines[row] >= bound for row in set(got.tolist()) - {-1})
-    return hits / (len(asked) * num_neighbours)
+    return hits / (len(queries) * num_neighbours)
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,9 @@ def test_simhash_finds_the_row_itself_and_never_a_replaced_one():
     store.add_all(np.arange(600), rows)
     for key in range(400, 600):
         store.update(store.find(key), 0.5)
-        found = store.query(rows[key], num_neighbours=5)
-        assert found.neighbours[0].key == key
-        assert all(one.key >= 400 for one in found.neighbours)
+        answer = store.query(rows[key], num_neighbours=5)
+        assert answer.neighbours[0].key == key
+        assert all(neighbour.key >= 400 for neighbour in answer.neighbours)
 
 
 @pytest.mark.parametrize("kind", ["sketch", "simhash", "exact"])
@@ -82,11 +82,11 @@ def test_rows_found_are_different_and_cosines_exact(kind):
     store = Store(96, 700, neighbours=kind)
     store.add_all(np.arange(1200), rows)  # 500 replacements
     store.update_all(np.arange(700), np.full(700, 0.25))
-    found = store.query(rows[1000], num_neighbours=30)
-    assert len({one.row for one in found.neighbours}) == len(found.neighbours)
+    answer = store.query(rows[1000], num_neighbours=30)
+    assert len({neighbour.row for neighbour in answer.neighbours}) == len(answer.neighbours)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    for one in found.neighbours:
-        assert one.cosine == pytest.approx(float(unit[one.key] @ unit[1000]), abs=1e-5)
+    for neighbour in answer.neighbours:
+        assert neighbour.cosine == pytest.approx(float(unit[neighbour.key] @ unit[1000]), abs=1e-5)
 
 
 def test_hand_made_features_know_place_and_mover():
@@ -168,7 +168,7 @@ def test_simhash_finds_rows_one_bit_away_in_a_table_and_none_further():
     store, others = Store(64, 1, neighbours="simhash"), Store(64, 400, neighbours="simhash")
     store.update(store.add(1, row), 0.5)
     others.add_all(np.arange(400), queries)
-    codes = [one.index.arrays["codes"].reshape(8, -1).astype(int) for one in (store, others)]
+    codes = [memory.index.arrays["codes"].reshape(8, -1).astype(int) for memory in (store, others)]
     nearest = np.array([[word.bit_count() for word in table] for table in (codes[0] ^ codes[1]).tolist()]).min(axis=0)
     assert all((nearest == distance).sum() > 20 for distance in (1, 2))
     for query, distance in zip(queries, nearest, strict=True):

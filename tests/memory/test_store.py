@@ -79,14 +79,14 @@ def test_store_does_what_a_dictionary_and_a_list_do(steps, capacity, kind, home)
                 store.update(row, value)
                 plain.update(key, value)
         elif kind != "simhash":  # approximate also when small; its own test is in test_neighbours
-            best, known = plain.query(vectors[which], 3, 0.2)
-            found = store.query(vectors[which], num_neighbours=3, temperature=0.2)
-            assert (found is None) == (known is None)
-            if found:
-                assert [one.key for one in found.neighbours] == best
-                assert found.value == pytest.approx(known[0], abs=1e-5)
-                assert found.count == pytest.approx(known[1], rel=1e-5)
-                assert sum(one.weight for one in found.neighbours) == pytest.approx(1.0)
+            best, expected = plain.query(vectors[which], 3, 0.2)
+            answer = store.query(vectors[which], num_neighbours=3, temperature=0.2)
+            assert (answer is None) == (expected is None)
+            if answer:
+                assert [neighbour.key for neighbour in answer.neighbours] == best
+                assert answer.value == pytest.approx(expected[0], abs=1e-5)
+                assert answer.count == pytest.approx(expected[1], rel=1e-5)
+                assert sum(neighbour.weight for neighbour in answer.neighbours) == pytest.approx(1.0)
         # The ring from the least recent, walked by its links, is the oracle's list.
         ring, row = [], int(store.entries[capacity]["newer"])
         while row != capacity:
@@ -107,10 +107,10 @@ def test_numbers_of_equation_8():
     for key, cosine, count, value in ((1, 0.9, 4, 0.5), (2, 0.5, 10, -0.2)):
         row = store.add(key, [cosine, math.sqrt(1 - cosine**2), 0, 0, 0, 0, 0, 0])
         store.update_all(np.full(count, row), np.full(count, value))
-    found = store.query([1, 0, 0, 0, 0, 0, 0, 0], temperature=0.1)
-    assert [one.weight for one in found.neighbours] == pytest.approx([0.956216, 0.043784], abs=1e-6)
-    assert found.value == pytest.approx(0.469351, abs=1e-6)
-    assert found.count == pytest.approx(4.107917, abs=1e-5)
+    answer = store.query([1, 0, 0, 0, 0, 0, 0, 0], temperature=0.1)
+    assert [neighbour.weight for neighbour in answer.neighbours] == pytest.approx([0.956216, 0.043784], abs=1e-6)
+    assert answer.value == pytest.approx(0.469351, abs=1e-6)
+    assert answer.count == pytest.approx(4.107917, abs=1e-5)
 
 
 def test_entries_without_returns_say_nothing_and_weigh_nothing():
@@ -119,10 +119,10 @@ def test_entries_without_returns_say_nothing_and_weigh_nothing():
     store.add(7, [1, 0, 0, 0])
     assert store.query([1, 0, 0, 0]) is None
     store.update(store.add(8, [0, 1, 0, 0]), 0.5)
-    found = store.query([1, 0, 0, 0], temperature=1.0)
-    assert found.value == pytest.approx(0.5)
+    answer = store.query([1, 0, 0, 0], temperature=1.0)
+    assert answer.value == pytest.approx(0.5)
     # The unvisited one takes its share of the plain kernel: k = 1/(1 + e) of one return.
-    assert found.count == pytest.approx(1 / (1 + math.e))
+    assert answer.count == pytest.approx(1 / (1 + math.e))
 
 
 def test_a_low_temperature_is_a_transposition_table():
@@ -132,9 +132,9 @@ def test_a_low_temperature_is_a_transposition_table():
     for key in range(100):
         store.update_all(np.full(key % 7 + 1, store.add(key, vectors[key])), np.full(key % 7 + 1, key / 100))
     for key in range(0, 100, 9):
-        found = store.query(vectors[key], temperature=0.001)
-        assert (found.neighbours[0].key, found.value) == (key, pytest.approx(key / 100, abs=1e-9))
-        assert found.count == pytest.approx(key % 7 + 1)
+        answer = store.query(vectors[key], temperature=0.001)
+        assert (answer.neighbours[0].key, answer.value) == (key, pytest.approx(key / 100, abs=1e-9))
+        assert answer.count == pytest.approx(key % 7 + 1)
 
 
 def test_what_was_cleared_is_gone_and_rows_get_new_generations():
@@ -186,7 +186,7 @@ def test_lengths_of_features_do_not_matter_however_large_or_small():
     for key, scale in enumerate((1e30, 1.0, 1e-30)):
         store.update(store.add(key, np.array([3.0, 4.0]) * scale), 0.5)
     assert np.allclose(store.features[:3], [0.6, 0.8])
-    assert [one.cosine for one in store.query([3e35, 4e35]).neighbours] == pytest.approx([1.0] * 3)
+    assert [neighbour.cosine for neighbour in store.query([3e35, 4e35]).neighbours] == pytest.approx([1.0] * 3)
 
 
 def test_a_near_entry_without_returns_does_not_silence_a_far_one():
@@ -194,8 +194,8 @@ def test_a_near_entry_without_returns_does_not_silence_a_far_one():
     store.add(1, [1, 0])
     store.update(store.add(2, [-1, 0]), 0.5)
     # exp(2/τ) is beyond what a number holds.
-    found = store.query([1, 0], temperature=1e-3)
-    assert (found.value, [one.weight for one in found.neighbours]) == (0.5, [0.0, 1.0])
+    answer = store.query([1, 0], temperature=1e-3)
+    assert (answer.value, [neighbour.weight for neighbour in answer.neighbours]) == (0.5, [0.0, 1.0])
 
 
 def test_a_correction_is_by_how_much_first_returns_were_wrong():
@@ -208,11 +208,12 @@ def test_a_correction_is_by_how_much_first_returns_were_wrong():
         for value in returns[key]:
             store.update(row, value)
     for _ in range(20):
-        found = store.query(rng.normal(size=8), num_neighbours=7, temperature=0.3)
-        told = [returns[one.key] for one in found.neighbours]
+        answer = store.query(rng.normal(size=8), num_neighbours=7, temperature=0.3)
+        histories = [returns[neighbour.key] for neighbour in answer.neighbours]
         assert all(
-            one.first == (mine[0] if len(mine) else 0.0) for one, mine in zip(found.neighbours, told, strict=True)
+            neighbour.first == (mine[0] if len(mine) else 0.0)
+            for neighbour, mine in zip(answer.neighbours, histories, strict=True)
         )
-        wrong = [mine.mean() - mine[0] if len(mine) else 0.0 for mine in told]
-        expected = sum(one.weight * error for one, error in zip(found.neighbours, wrong, strict=True))
-        assert found.value == pytest.approx(expected, abs=1e-12)
+        wrong = [mine.mean() - mine[0] if len(mine) else 0.0 for mine in histories]
+        expected = sum(neighbour.weight * error for neighbour, error in zip(answer.neighbours, wrong, strict=True))
+        assert answer.value == pytest.approx(expected, abs=1e-12)

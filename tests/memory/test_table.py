@@ -28,9 +28,9 @@ def filled(capacity: int, count: int, seed: int = 0) -> Table:
     return table
 
 
-def same(one: Table, other: Table) -> bool:
-    counts = len(one) == len(other) and one.num_replaced == other.num_replaced
-    return counts and one.entries.tobytes() == other.entries.tobytes()
+def same(first: Table, other: Table) -> bool:
+    counts = len(first) == len(other) and first.num_replaced == other.num_replaced
+    return counts and first.entries.tobytes() == other.entries.tobytes()
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,14 +56,14 @@ def test_where_there_is_no_room_the_least_visited_of_the_window_goes(capacity, w
         before = {int(e["key"]): int(e["visit_count"]) for e in table.entries[table.used]}
         table.put(np.array([key], np.uint64), [0.5], [visits])
         after = {int(e["key"]): int(e["visit_count"]) for e in table.entries[table.used]}
-        gone = set(before) - set(after)
-        assert after[max(key, 1)] == visits and len(gone) <= 1
-        if gone:
+        victims = set(before) - set(after)
+        assert after[max(key, 1)] == visits and len(victims) <= 1
+        if victims:
             slot = int(np.flatnonzero(table.entries["key"] == max(key, 1))[0])
             near = table.entries[max(0, slot - WINDOW + 1) : slot + WINDOW]["key"].tolist()
             # Nobody in every window that holds the slot had fewer visits than who went.
             home = [table.entries["key"][k] for k in range(max(0, slot - WINDOW + 1), slot + 1)]
-            assert home and before[gone.pop()] <= max(before[key] for key in near if key in before)
+            assert home and before[victims.pop()] <= max(before[key] for key in near if key in before)
     assert len(table) <= capacity + WINDOW
 
 
@@ -82,13 +82,13 @@ def test_saved_and_loaded_to_the_slot_and_what_does_not_belong_is_refused(tmp_pa
     loaded, says, arrays = table_files.load(path, {"game": "connect_four"})
     assert same(loaded, table) and says["discount"] == 0.9 and arrays["extra"].tolist() == [0, 1, 2]
     keys = np.random.default_rng(3).integers(0, 2**64, 50, np.uint64)
-    for one in (table, loaded):
-        one.put(keys, np.zeros(50), np.ones(50))
+    for target in (table, loaded):
+        target.put(keys, np.zeros(50), np.ones(50))
     assert same(loaded, table)
     with pytest.raises(InvalidFile, match="table with game connect_four, not go:9"):
         table_files.load(path, {"game": "go:9"})
-    whole = path.read_bytes()
-    for broken in (whole[:-1], whole[:2000], whole[:900] + bytes([whole[900] ^ 1]) + whole[901:], b""):
+    data = path.read_bytes()
+    for broken in (data[:-1], data[:2000], data[:900] + bytes([data[900] ^ 1]) + data[901:], b""):
         path.write_bytes(broken)
         with pytest.raises(InvalidFile):
             table_files.load(path)

@@ -30,8 +30,8 @@ def nodes(search):
     return search.tree.nodes[: search.tree.num_nodes].tobytes()
 
 
-def searched(game, chosen, simulations=800, seed=1):
-    search = engram.Search(game, chosen)
+def searched(game, variant, simulations=800, seed=1):
+    search = engram.Search(game, variant)
     search.run(game.initial_state(), engram.Limit(simulations=simulations), seed=seed)
     return search
 
@@ -59,21 +59,21 @@ class TableTwin:
                 super().simulate(rng)
 
             def expand(self, node, position, weights=None):
-                made = super().expand(node, position, weights)
+                result = super().expand(node, position, weights)
                 moves = moves_to(self.root, node)
-                known = 0
+                count = 0
                 for at, child in enumerate(list(node.children)):
                     after = twin.game.play_moves([*moves, child.action])
                     entry = twin.entries.get(twin.key([*moves, child.action]), (0.0, 0))
                     if twin.game.is_over(after) or entry[1] == 0:
                         continue
-                    front, other = node.children[known], node.children[at]
+                    front, other = node.children[count], node.children[at]
                     front.action, other.action = other.action, front.action
                     front.value = front.mean = entry[0]
                     front.visit_count, front.player = entry[1], twin.game.to_play(after)
-                    known += 1
-                node.num_visited = known
-                return made
+                    count += 1
+                node.num_visited = count
+                return result
 
         def recall(path, position):
             moves = [node.action for node in path[1:]]
@@ -88,9 +88,9 @@ class TableTwin:
             moves = [node.action for node in path[1:]]
             keys = [twin.key(moves[:at]) for at in range(len(path))]
             for node, key in zip(path, keys, strict=True):
-                known, visits = twin.entries.get(key, (0.0, 0))
+                mean, visits = twin.entries.get(key, (0.0, 0))
                 if twin.learn and visits and not node.terminal:
-                    node.value = node.mean = known
+                    node.value = node.mean = mean
                     node.visit_count = visits
             twin.rule(path, value)
             for node, key in zip(path, keys, strict=True):
@@ -105,20 +105,23 @@ def moves_to(root, wanted):
         if node is wanted:
             return moves
         for child in node.children:
-            found = below(child, (*moves, child.action))
-            if found is not None:
-                return found
+            path = below(child, (*moves, child.action))
+            if path is not None:
+                return path
         return None
 
     return below(root, ())
 
 
 def flat(node):
-    level, found = [node], []
+    level, members = [node], []
     while level:
-        found += level
-        level = [child for one in level for child in one.children]
-    return sorted((one.action, one.visit_count, round(one.value, 9), one.player, one.num_visited) for one in found)
+        members += level
+        level = [child for parent in level for child in parent.children]
+    return sorted(
+        (member.action, member.visit_count, round(member.value, 9), member.player, member.num_visited)
+        for member in members
+    )
 
 
 def flat_tree(tree):
@@ -140,8 +143,8 @@ def test_the_twin_in_plain_python_learns_the_same_table(name, bootstrap):
     table = Table(5000)
     options = {"trace_decay": 0.7, "discount": 0.9, "bootstrap": bootstrap, "min_step": 0.05}
     for seed in range(2):  # the second search begins from what the first has learned
-        chosen = engram.presets.td_uct(table=table, learn=True, **options)
-        search = searched(game, chosen, 120, seed)
+        variant = engram.presets.td_uct(table=table, learn=True, **options)
+        search = searched(game, variant, 120, seed)
         reference = twin.search(GAMES[name])
         reference.run(120, seed)
         assert content(table) == twin.entries
@@ -179,13 +182,13 @@ def test_a_frozen_table_does_not_change_and_helps_from_the_first_simulation():
     before = table.entries.tobytes()
     first = searched(game, engram.presets.td_uct(table=table), 1)
     root = game.canonical_hash(game.initial_state())
-    known, visits = table.get(np.array([root], np.uint64))
+    values, visits = table.get(np.array([root], np.uint64))
     assert first.tree.nodes[0]["visit_count"] == visits[0] + 1 == 5001
     # Nine children, three up to symmetry: all are there with their values before any rollout from them.
     second = searched(game, engram.presets.td_uct(table=table), 2)
     assert second.tree.nodes[0]["num_visited"] == 9
     assert len(np.unique(second.tree.children()["value"].round(6))) <= 4
-    assert math.isclose(first.tree.nodes[0]["value"], known[0], abs_tol=0.011)  # one step of at most 0.005·2
+    assert math.isclose(first.tree.nodes[0]["value"], values[0], abs_tol=0.011)  # one step of at most 0.005·2
     assert table.entries.tobytes() == before
 
 
@@ -196,7 +199,7 @@ def test_mirror_images_share_an_entry_unless_told_otherwise():
         table = Table(50_000)
         searched(game, engram.presets.td_uct(table=table, learn=True, symmetric=symmetric), 4000)
         left, right = (game.play_moves(moves) for moves in ("1", "7"))
-        keys = [game.canonical_hash(one) if symmetric else game.hash(one) for one in (left, right)]
+        keys = [game.canonical_hash(state) if symmetric else game.hash(state) for state in (left, right)]
         values, visits = table.get(np.array(keys, np.uint64))
         assert visits.min() > 20 and (values[0] == values[1]) == symmetric
         sizes[symmetric] = len(table)
@@ -217,9 +220,9 @@ def test_a_full_table_goes_on():
 def test_trust_bounds_the_visits_that_are_believed():
     game, table = engram.game("tic_tac_toe"), Table(10_000)
     searched(game, engram.presets.td_uct(table=table, learn=True), 3000)
-    found = searched(game, engram.presets.td_uct(table=table, trust=10), 2)
-    assert found.tree.nodes[0]["visit_count"] == 12
-    assert found.tree.children()["visit_count"].max() <= 11
+    search = searched(game, engram.presets.td_uct(table=table, trust=10), 2)
+    assert search.tree.nodes[0]["visit_count"] == 12
+    assert search.tree.children()["visit_count"].max() <= 11
 
 
 def test_rules_through_the_table():
@@ -250,8 +253,8 @@ def test_a_known_child_leaves_the_likeliest_of_the_others_the_next():
     learner = engram.presets.td_uct(table=table, learn=True, symmetric=False)
     engram.Search(game, learner).run(last, engram.Limit(simulations=1))
     rule = backups.average()
-    known = with_table(table, rule, symmetric=False)
-    preset = Preset(selection=puct(), backup=rule, prior=prior, extensions=(known,))
+    extension = with_table(table, rule, symmetric=False)
+    preset = Preset(selection=puct(), backup=rule, prior=prior, extensions=(extension,))
     search = engram.Search(game, preset)
     search.run(game.initial_state(), engram.Limit(simulations=2))
     assert search.tree.children()["action"].tolist() == [6, 0, 1, 2, 3, 4, 5]
@@ -261,7 +264,7 @@ def test_from_a_file_every_game_begins_alike_and_the_file_stays(tmp_path):
     game, table, path = engram.game("tic_tac_toe"), Table(10_000), tmp_path / "t.table"
     searched(game, engram.presets.td_uct(table=table, learn=True, discount=0.8), 2000)
     table_files.save(path, table, {"game": game.name, "symmetric": True, "discount": 0.8})
-    whole = path.read_bytes()
+    data = path.read_bytes()
     for learn in ("true", "false"):
         search = engram.Search(game, f"td_uct(table='{path}', learn={learn})")
         trees = []
@@ -270,7 +273,7 @@ def test_from_a_file_every_game_begins_alike_and_the_file_stays(tmp_path):
             trees.append(nodes(search))
             search.clear()
         assert trees[0] == trees[1]
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == data
     played = engram.match(game.name, f"td_uct(table='{path}')", "random", games=6, simulations=30, database=":memory:")
     assert played.score >= 0.5
     with pytest.raises(InvalidFile, match="game tic_tac_toe, not connect_four"):
@@ -297,9 +300,9 @@ def test_a_table_does_not_go_with_an_evaluator():
             return engram.Evaluation(np.zeros(len(states)))
 
     rule = backups.td()
-    chosen = Preset(selection=preset("puct").selection, evaluator=Flat(), extensions=(with_table(Table(10), rule),))
+    variant = Preset(selection=preset("puct").selection, evaluator=Flat(), extensions=(with_table(Table(10), rule),))
     with pytest.raises(InvalidParameter, match="evaluator"):
-        engram.Search("tic_tac_toe", chosen)
+        engram.Search("tic_tac_toe", variant)
 
 
 class Countdown(Heap):

@@ -123,16 +123,16 @@ def test_another_game_s_evaluator_is_refused():
 
 
 def test_an_evaluator_of_one_s_own_is_asked_though_it_builds_on_a_network():
-    game, seen = engram.game("connect_four"), []
+    game, sizes = engram.game("connect_four"), []
 
     class Watching(NetworkEvaluator):
         def evaluate(self, states):
-            seen.append(len(states))
+            sizes.append(len(states))
             return super().evaluate(states)
 
     class Logging(NativeBackend):
         def forward(self, planes):
-            seen.append(len(planes))
+            sizes.append(len(planes))
             return super().forward(planes)
 
     network = NamedNetwork("connect_four").network
@@ -141,10 +141,10 @@ def test_an_evaluator_of_one_s_own_is_asked_though_it_builds_on_a_network():
         NetworkEvaluator(Logging(network), game),
         NetworkEvaluator(FixedBatches(Logging(network), 4), game),
     ):
-        seen.clear()
+        sizes.clear()
         search = engram.Search(game, engram.presets.puct(evaluator=evaluator, num_leaves=4))
         search.run(game.initial_state(), engram.Limit(simulations=40))
-        assert sum(seen) == evaluator.asked > 20
+        assert sum(sizes) == evaluator.asked > 20
 
 
 def test_progress_comes_by_simulations_while_the_tree_grows():

@@ -49,13 +49,13 @@ def evaluator_of(net, game, *, batch=64, cache=0, symmetry=False, **options):
 
 def positions(name, count, seed=0):
     game, rng = engram.game(name), np.random.default_rng(seed)
-    found = np.zeros(count, game.state_dtype)
+    states = np.zeros(count, game.state_dtype)
     for number in range(count):
         state = game.initial_state()
         for _ in range(int(rng.integers(0, 7))):
             state = game.play(state, int(rng.choice(game.legal_actions(state))))
-        found[number] = state
-    return found
+        states[number] = state
+    return states
 
 
 def plain_planes(game, state, history):
@@ -76,16 +76,16 @@ def net_planes(game, history):
 @pytest.mark.parametrize("layer", [None, "stem", "block1", "policy_head", "value_head"])
 def test_the_evaluator_says_what_the_network_says(name, text, layer):
     game, net, states = engram.game(name), fresh(text, name), positions(name, 11)
-    given = evaluator_of(net, game, batch=4, precision="float32", layer=layer).evaluate(states)
+    answer = evaluator_of(net, game, batch=4, precision="float32", layer=layer).evaluate(states)
     planes = np.stack([plain_planes(game, state, net.configuration.history) for state in states])
     with torch.no_grad():
         logits, value, inner = net(torch.from_numpy(planes), layer)
-    assert np.allclose(given.policy, torch.softmax(logits, 1), atol=1e-5)
-    assert np.allclose(given.value, value, atol=1e-5)
-    assert (given.embedding is None) == (layer is None)
+    assert np.allclose(answer.policy, torch.softmax(logits, 1), atol=1e-5)
+    assert np.allclose(answer.value, value, atol=1e-5)
+    assert (answer.embedding is None) == (layer is None)
     if layer is not None:
-        assert given.embedding.shape == inner.shape == (11, net.architecture.size_of(layer)) and np.allclose(
-            given.embedding, inner, atol=1e-4
+        assert answer.embedding.shape == inner.shape == (11, net.architecture.size_of(layer)) and np.allclose(
+            answer.embedding, inner, atol=1e-4
         )
 
 
@@ -93,9 +93,9 @@ def test_history_is_seen():
     game, net = engram.game("go:5"), fresh("residual(blocks=1,filters=8,history=2)", "go:5")
     assert net.configuration.planes == 7
     evaluator = evaluator_of(net, game, precision="float32")
-    one, other = (game.play_moves(moves).reshape(1) for moves in ("A1 B1 C3 D3", "C3 D3 A1 B1"))
-    assert game.hash(one[0]) == game.hash(other[0])
-    assert evaluator.evaluate(one).value[0] != evaluator.evaluate(other).value[0]
+    first, other = (game.play_moves(moves).reshape(1) for moves in ("A1 B1 C3 D3", "C3 D3 A1 B1"))
+    assert game.hash(first[0]) == game.hash(other[0])
+    assert evaluator.evaluate(first).value[0] != evaluator.evaluate(other).value[0]
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -119,10 +119,10 @@ def test_turned_positions_are_answered_in_their_own_actions():
         planes = plain_planes(game, state, 4).reshape(11, 25)
         options = []
         for symmetry in game.symmetries:
-            seen = np.empty_like(planes)
-            seen[:, symmetry.cells] = planes
+            turned_planes = np.empty_like(planes)
+            turned_planes[:, symmetry.cells] = planes
             with torch.no_grad():
-                logits, _, _ = net(torch.from_numpy(seen.reshape(1, 11, 5, 5)))
+                logits, _, _ = net(torch.from_numpy(turned_planes.reshape(1, 11, 5, 5)))
             options.append(torch.softmax(logits, 1)[0].numpy()[symmetry.actions])
         fitting = [
             number for number, option in enumerate(options) if np.allclose(option, turned.policy[row], atol=1e-5)
@@ -183,17 +183,17 @@ def test_answers_fill_their_table():
 
 def test_two_threads_do_not_replace_each_others_answers():
     """With one place: while the second call computes a miss, another thread would replace the answer of its hit."""
-    planes, asked = np.random.default_rng(0).random((3, 1, 4, 5), np.float32) / 20, threading.Event()
+    planes, event = np.random.default_rng(0).random((3, 1, 4, 5), np.float32) / 20, threading.Event()
 
     class Slow(Sums):
         def forward(self, planes):
             if len(self.batches) == 1 and threading.current_thread() is not other:
-                asked.set()
+                event.set()
                 other.join(0.2)  # it ends only if it may disturb
             return super().forward(planes)
 
     cache = EvaluationCache(Slow(), 1)
-    other = threading.Thread(target=lambda: asked.wait(60) and cache.forward(planes[2:]))
+    other = threading.Thread(target=lambda: event.wait(60) and cache.forward(planes[2:]))
     cache.forward(planes[:1])
     other.start()
     answer, expected = cache.forward(planes[:2]), Sums().forward(planes[:2])
@@ -224,10 +224,10 @@ def test_wrappers_compose_around_any_backend(order):
         def forward(self, planes):
             return Evaluation(planes[:, 0, 0, 0], planes[:, 0].reshape(-1, 9))
 
-    seen = {seed: RandomSymmetry(Corner(), game, seed).forward(board) for seed in range(30)}
+    answers = {seed: RandomSymmetry(Corner(), game, seed).forward(board) for seed in range(30)}
     # Policies come back as the board lies; what the backend saw was turned, by position and seed.
-    assert all((answer.policy == board[:, 0].reshape(-1, 9)).all() for answer in seen.values())
-    assert {tuple(answer.value) for answer in seen.values()} == {(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1)}
+    assert all((answer.policy == board[:, 0].reshape(-1, 9)).all() for answer in answers.values())
+    assert {tuple(answer.value) for answer in answers.values()} == {(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1)}
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -236,11 +236,11 @@ def test_a_saved_network_is_the_same(tmp_path, half):
     save_network(tmp_path / "net.safetensors", net.network, half=half, about={"steps": 3})
     again = NetworkModule.of(load_network(tmp_path / "net.safetensors"))
     assert again.configuration == net.configuration
-    one, other = (
+    first, other = (
         evaluator_of(each, engram.game("go:5"), precision="float32").evaluate(states) for each in (net, again)
     )
-    assert np.allclose(one.policy, other.policy, atol=1e-3 if half else 0) and (
-        half or (one.value == other.value).all()
+    assert np.allclose(first.policy, other.policy, atol=1e-3 if half else 0) and (
+        half or (first.value == other.value).all()
     )
     assert not any(torch.equal(a, b) for a, b in [(net.policy[-1].weight, torch.zeros_like(net.policy[-1].weight))])
 
@@ -269,21 +269,21 @@ def test_the_predictor_has_the_papers_layers_and_no_value():
 
 def test_what_does_not_fit_is_refused(tmp_path):
     net = fresh("residual(blocks=1,filters=8)", "go:5")
-    for name, said in (("connect_four", "for go, not"), ("go:9", "board of 5 by 5"), ("tic_tac_toe", "for go")):
-        with pytest.raises(InvalidParameter, match=said):
+    for name, message in (("connect_four", "for go, not"), ("go:9", "board of 5 by 5"), ("tic_tac_toe", "for go")):
+        with pytest.raises(InvalidParameter, match=message):
             evaluator_of(net, engram.game(name))
     evaluator_of(net, engram.game("go:5,komi=0.5"))
-    for options, said in (
+    for options, message in (
         ({"layer": "blok1"}, "did you mean 'block1'"),
         ({"precision": "int8"}, "precision"),
         ({"batch": 0}, "batch"),
         ({"cache": -1}, "1 answer or more"),
         ({"layer": "stem", "symmetry": True}, "turned"),
     ):
-        with pytest.raises(InvalidParameter, match=said):
+        with pytest.raises(InvalidParameter, match=message):
             evaluator_of(net, engram.game("go:5"), **options)
-    for text, said in (("residul", "did you mean"), ("residual(depth=3)", "depth")):
-        with pytest.raises(InvalidSpecification, match=said):
+    for text, message in (("residul", "did you mean"), ("residual(depth=3)", "depth")):
+        with pytest.raises(InvalidSpecification, match=message):
             architecture(text, engram.game("go:5"))
     for text in ("residual(blocks=0)", "residual(history=9)"):
         with pytest.raises(InvalidParameter):
@@ -341,9 +341,9 @@ def test_one_bit_in_any_byte_of_a_header_is_one_sentence(tmp_path):
     table.put(np.arange(1, 9), np.zeros(8), np.ones(8))
     table_files.save(tmp_path / "table", table, {"game": "tic_tac_toe", "discount": 0.9, "symmetric": True})
     for name, read in (("net", load_network), ("table", table_files.load)):
-        whole = (tmp_path / name).read_bytes()
-        for place in range(8 + int.from_bytes(whole[:8], "little")):
-            damaged = bytearray(whole)
+        data = (tmp_path / name).read_bytes()
+        for place in range(8 + int.from_bytes(data[:8], "little")):
+            damaged = bytearray(data)
             damaged[place] ^= 1 << place % 8
             (tmp_path / "damaged").write_bytes(damaged)
             with pytest.raises(InvalidFile) as refusal:

@@ -54,9 +54,9 @@ def test_a_recording_keeps_its_memory_to_itself():
 def test_an_answer_stays_when_the_next_batch_comes():
     gpu = backend()
     first = gpu.forward(planes(8, 1))
-    kept = [part.copy() for part in (first.value, first.policy, first.embedding)]
+    copies = [part.copy() for part in (first.value, first.policy, first.embedding)]
     gpu.forward(planes(8, 2))
-    for part, copy in zip((first.value, first.policy, first.embedding), kept, strict=True):
+    for part, copy in zip((first.value, first.policy, first.embedding), copies, strict=True):
         np.testing.assert_array_equal(part, copy)
 
 

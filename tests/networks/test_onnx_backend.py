@@ -28,16 +28,16 @@ GAMES |= {"go9-large": "go:9", "go9-selfplay": "go:9", "go19-predictor": "go:19"
 
 
 def positions(game, count):
-    rng, found = np.random.default_rng(0), []
-    while len(found) < count:
+    rng, states = np.random.default_rng(0), []
+    while len(states) < count:
         state = game.initial_state()
         for _ in range(int(rng.integers(0, 25))):
             state = game.play(state, int(rng.choice(game.legal_actions(state))))
             if game.is_over(state):
                 break
         if not game.is_over(state):
-            found.append(state)
-    return np.array(found)
+            states.append(state)
+    return np.array(states)
 
 
 @pytest.mark.parametrize("backend", ["native", "onnx"])
@@ -47,16 +47,16 @@ def test_every_shipped_network_answers_as_with_pytorch(name, backend):
     game, network = engram.game(GAMES[name]), NamedNetwork(name).network
     planes = Encoder(game, network.configuration.history)(positions(game, 24))
     for layer in (None, *network.architecture.layer_sizes):
-        one, other = (
+        first, other = (
             open_backend(network, kind, layer=layer, precision="float32").forward(planes) for kind in ("torch", backend)
         )
-        assert np.abs(one.policy - other.policy).max() < 1e-4 and np.abs(one.value - other.value).max() < 1e-4
-        assert (one.policy.argmax(1) == other.policy.argmax(1)).all()
+        assert np.abs(first.policy - other.policy).max() < 1e-4 and np.abs(first.value - other.value).max() < 1e-4
+        assert (first.policy.argmax(1) == other.policy.argmax(1)).all()
         assert all(part.dtype == np.float32 for part in (other.policy, other.value))
         assert (other.embedding is None) == (layer is None)
         if layer is not None:
-            assert one.embedding.shape == other.embedding.shape == (24, network.architecture.size_of(layer))
-            assert np.allclose(one.embedding, other.embedding, atol=1e-4)
+            assert first.embedding.shape == other.embedding.shape == (24, network.architecture.size_of(layer))
+            assert np.allclose(first.embedding, other.embedding, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["connect_four", "go9"])
@@ -98,12 +98,12 @@ def test_our_own_code_computes_any_size_of_board_and_network(rules, text):
     network = replace(network, weights=weights)
     planes = rng.random((7, *Encoder(game, network.configuration.history).shape), np.float32)
     for layer in network.architecture.layer_sizes:
-        one, other = (
+        first, other = (
             open_backend(network, kind, layer=layer, precision="float32").forward(planes)
             for kind in ("torch", "native")
         )
         for part in ("policy", "value", "embedding"):
-            assert np.allclose(getattr(one, part), getattr(other, part), rtol=1e-4, atol=1e-4)
+            assert np.allclose(getattr(first, part), getattr(other, part), rtol=1e-4, atol=1e-4)
 
 
 def in_bfloat16(array):
@@ -184,11 +184,11 @@ def test_the_answer_of_our_own_code_does_not_depend_on_the_batch(precision):
     game, network = engram.game("go:9"), NamedNetwork("go9").network
     planes = Encoder(game, network.configuration.history)(positions(game, 9))
     backend = open_backend(network, "native", layer="block4", precision=precision)
-    whole = backend.forward(planes)
+    full = backend.forward(planes)
     for first, end in ((0, 1), (1, 3), (3, 6), (2, 9), (4, 4)):
         part = backend.forward(planes[first:end])
         for name in ("policy", "value", "embedding"):
-            assert (getattr(part, name) == getattr(whole, name)[first:end]).all()
+            assert (getattr(part, name) == getattr(full, name)[first:end]).all()
 
 
 def test_a_network_without_a_value_has_none():
@@ -203,11 +203,11 @@ def test_a_network_without_a_value_has_none():
     assert "native" not in installed(module.architecture)
     with pytest.raises(InvalidParameter, match="3×3"):
         open_backend(module.network, "native")
-    one, other = (
+    first, other = (
         open_backend(module.network, name, precision="float32").forward(planes)
         for name in installed(module.architecture)
     )
-    assert one.value is None and other.value is None and np.abs(one.policy - other.policy).max() < 1e-4
+    assert first.value is None and other.value is None and np.abs(first.policy - other.policy).max() < 1e-4
 
 
 SHAPE = Configuration("x", "connect_four", 3, 6, 7, 7, None)

@@ -49,11 +49,11 @@ def test_a_search_by_text_asks_the_network(file):
 def test_lockstep_fills_its_batch(file):
     game = engram.game("connect_four")
     together = engram.Lockstep(game, f'puct(network="{file}", num_leaves=1)', 12)
-    found = together.run([game.initial_state()] * 12, engram.Limit(simulations=30), range(12))
-    assert len(found) == 12 and together._groups[0].evaluator.backend.batch == 12
+    results = together.run([game.initial_state()] * 12, engram.Limit(simulations=30), range(12))
+    assert len(results) == 12 and together._groups[0].evaluator.backend.batch == 12
     alone = engram.Lockstep(game, f'puct(network="{file}", num_leaves=1)', 12)
-    one = alone.run([game.initial_state()], engram.Limit(simulations=30), [0])[0]
-    assert (one.visits == found[0].visits).all() and one.root_value == found[0].root_value
+    single = alone.run([game.initial_state()], engram.Limit(simulations=30), [0])[0]
+    assert (single.visits == results[0].visits).all() and single.root_value == results[0].root_value
 
 
 @pytest.mark.parametrize("seeded", ["uct_prior", "rave"])
@@ -77,14 +77,14 @@ def test_a_match_of_networks_plays_in_processes(file, tmp_path):
 def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch, tmp_path):
     predictor = tmp_path / "predictor.safetensors"
     save_network(predictor, NetworkModule(architecture("predictor", engram.game("connect_four"))).network)
-    for text, kind, said in (
+    for text, kind, message in (
         ('puct(network="go99")', InvalidFile, "no network 'go99'"),
         ("puct(symmetry=true)", InvalidParameter, "symmetry needs a network"),
         ("puct(backend=onnx)", InvalidParameter, "backend needs a network"),
         ("puct(network='go9', backend=onyx)", InvalidParameter, "did you mean 'onnx'"),
         ("puct(network=3)", InvalidSpecification, "network must be text"),
     ):
-        with pytest.raises(kind, match=said):
+        with pytest.raises(kind, match=message):
             preset(text)
     with pytest.raises(InvalidParameter, match="for connect_four, not"):
         engram.Search("tic_tac_toe", engram.presets.puct(network=str(file)))

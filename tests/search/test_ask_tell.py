@@ -334,8 +334,8 @@ def test_the_last_of_given_up_leaves_keeps_the_others_paths():
         search.tell(leaf, 0.1 * leaf.moves[0])
     children = search.tree.children()
     values = {int(child["action"]): child["value"] for child in children if child["visit_count"]}
-    gone = {leaves[0].moves[0], leaves[3].moves[0]}
-    assert set(values) == set(range(7)) - gone
+    lost_moves = {leaves[0].moves[0], leaves[3].moves[0]}
+    assert set(values) == set(range(7)) - lost_moves
     for action, value in values.items():
         assert value == pytest.approx(-0.1 * action)  # for player 0; told for player 1
 
@@ -574,8 +574,8 @@ def test_a_search_with_an_evaluator_of_its_own_may_be_asked_too():
 
 
 def test_rollouts_may_value_the_leaves_whose_policy_is_told():
-    chosen = replace(uct(), evaluator=Outside(), leaf_value="rollout")
-    search = Search(CONNECT_FOUR, chosen, leaves=2)
+    preset = replace(uct(), evaluator=Outside(), leaf_value="rollout")
+    search = Search(CONNECT_FOUR, preset, leaves=2)
     for _ in range(30):
         for leaf in search.ask(2):
             search.tell(leaf, policy={leaf.legal[0]: 1.0})
@@ -602,8 +602,8 @@ def test_an_operator_that_fails_forgets_the_leaf():
     def refuses(tree, path, depth, state, embedding, parameters):
         return -1
 
-    chosen = replace(puct(evaluator=Outside()), extensions=(Extension(on_leaf=refuses()),))
-    search = Search(CONNECT_FOUR, chosen, leaves=1)
+    preset = replace(puct(evaluator=Outside()), extensions=(Extension(on_leaf=refuses()),))
+    search = Search(CONNECT_FOUR, preset, leaves=1)
     with pytest.raises(OperatorError, match="refuses"):
         search.tell(search.ask()[0], 0.0)
     assert not search.leaves

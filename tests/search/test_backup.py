@@ -89,11 +89,11 @@ def test_td_with_a_full_trace_is_the_mean_bit_for_bit(bootstrap):
 
 def values_of_one_node(operator: Operator, returns: list[float]) -> list[float]:
     tree = Tree(1, 4)
-    found = []
+    values = []
     for value in returns:
         take_up(operator, tree, [0], value)
-        found.append(float(tree.nodes[0]["value"]))
-    return found
+        values.append(float(tree.nodes[0]["value"]))
+    return values
 
 
 def test_steps():
@@ -111,8 +111,8 @@ def test_debiased_erwa_as_a_table_of_steps():
     # METHODS §4: α = 0.1 gives 1, 0.526316, 0.369004.
     steps = 0.1 / (1 - 0.9 ** np.arange(1, 4))
     assert steps == pytest.approx([1.0, 0.526316, 0.369004], abs=1e-6)
-    found = values_of_one_node(backups.trace_step_mix(steps=steps), [1.0, 0.0, 1.0])
-    assert found == pytest.approx([1.0, 0.473684, 0.667897], abs=1e-6)
+    values = values_of_one_node(backups.trace_step_mix(steps=steps), [1.0, 0.0, 1.0])
+    assert values == pytest.approx([1.0, 0.473684, 0.667897], abs=1e-6)
 
 
 def test_discount_counts_plies_of_the_tree():

@@ -161,10 +161,10 @@ def middle_is_taken(state, action):
 
 
 def test_a_games_own_pattern_is_part_of_the_bucket():
-    kept = GAMES["tic_tac_toe"][0]
+    original = GAMES["tic_tac_toe"][0]
     names = ("legal_actions", "play", "outcome", "to_play", "hash", "rollout")
-    functions = {name: kept.callbacks[name].function for name in names}
-    state = kept.initial_state()
+    functions = {name: original.callbacks[name].function for name in names}
+    state = original.initial_state()
     game = Game("patterned", state=state, num_actions=9, max_moves=9, local_pattern=middle_is_taken, **functions)
     backup, twin = corrected()
     search = Search(game, uct(backup=backup))
@@ -187,10 +187,10 @@ def puts_a_stone(state, action):
 
 
 def test_check_game_looks_at_the_pattern():
-    kept = GAMES["tic_tac_toe"][0]
+    original = GAMES["tic_tac_toe"][0]
     names = ("legal_actions", "play", "outcome", "to_play", "hash")
-    functions = {name: kept.callbacks[name].function for name in names}
-    state = kept.initial_state()
+    functions = {name: original.callbacks[name].function for name in names}
+    state = original.initial_state()
     game = Game("wrong", state=state, num_actions=9, max_moves=9, local_pattern=puts_a_stone, **functions)
     with pytest.raises(InvalidGame, match="local_pattern changes the state"):
         check_game(game, games=2)
@@ -214,8 +214,8 @@ def test_gos_pattern_is_what_lies_around_the_move():
     assert pattern("D5") == pattern("E5") == pattern("F4") != pattern("B5")
     assert pattern("B5") == pattern("B6") != pattern("A5")
     # A stone in atari: White's at E5 has two liberties in the first, one in the second, the same 25 points in both.
-    free, taken = "A1 E5 F5 E6 D5 E7 D6 J1 F6 J2", "A1 E5 F5 E6 D5 E7 D6 E8 F6 J2 D7 J3 F7 J4 D8 J5 F8 J6"
-    assert pattern(free + " E4") != pattern(taken + " E4")
+    free, atari = "A1 E5 F5 E6 D5 E7 D6 J1 F6 J2", "A1 E5 F5 E6 D5 E7 D6 E8 F6 J2 D7 J3 F7 J4 D8 J5 F8 J6"
+    assert pattern(free + " E4") != pattern(atari + " E4")
     assert pattern("C3 pass") == pattern("G7 pass") == 0
 
 
@@ -230,9 +230,9 @@ def test_gos_pattern_knows_the_ko():
 def test_it_is_a_switch_in_any_preset_and_game(search):
     for name in ("go:5", "connect_four", "line:rows=5,columns=5,run=4"):
         game = engram.game(name)
-        one = Search(game, search)
-        one.run(game.initial_state(), Limit(simulations=1500))
-        sizes = np.bincount(one.tree.arrays()["errors"]["home"][: one.tree.num_nodes])[1:]
+        alone = Search(game, search)
+        alone.run(game.initial_state(), Limit(simulations=1500))
+        sizes = np.bincount(alone.tree.arrays()["errors"]["home"][: alone.tree.num_nodes])[1:]
         assert sizes.max() > 1
         together = Lockstep(game, search, 2)
         together.run([game.initial_state()] * 2, Limit(simulations=300), [1, 2])

@@ -30,10 +30,10 @@ def test_at_depth_0_every_leaf_has_the_heuristic_s_value():
 
 
 def test_a_rollout_that_reaches_the_end_never_asks_the_heuristic():
-    one, other = values_of(42, a_quarter), values_of(42, line_heuristic(GAME, "naive"))
-    assert [(move.visits, move.value) for move in one.moves] == [(move.visits, move.value) for move in other.moves]
+    first, other = values_of(42, a_quarter), values_of(42, line_heuristic(GAME, "naive"))
+    assert [(move.visits, move.value) for move in first.moves] == [(move.visits, move.value) for move in other.moves]
     between = values_of(10, a_quarter)
-    assert between.value != one.value and between.value != pytest.approx(-0.25)
+    assert between.value != first.value and between.value != pytest.approx(-0.25)
 
 
 def test_it_takes_a_win_that_the_depth_shows():

@@ -213,7 +213,7 @@ def test_games_side_by_side_and_one_game_give_the_same_moves():
     game, state = position(DEAD_STONE, 4.5)
     together = Lockstep(game, puct(evaluator=Passer()), 3).run([state] * 3, LIMIT, [0, 1, 2])
     alone = Search(game, puct(evaluator=Passer())).run(state, LIMIT)
-    assert together[0].action == alone.action != 49 and all(one.action != 49 for one in together)
+    assert together[0].action == alone.action != 49 and all(result.action != 49 for result in together)
 
 
 def test_noise_of_self_play_gives_a_pass_that_comes_too_early_no_weight():

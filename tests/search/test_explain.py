@@ -24,52 +24,52 @@ CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
 def test_a_watched_search_is_the_same_search(simulations):
     state = CONNECT_FOUR.play_moves("443")
     watched, alone = Search(CONNECT_FOUR), Search(CONNECT_FOUR)
-    found = explain(watched, state, Limit(simulations=simulations), seed=2)
+    explanation = explain(watched, state, Limit(simulations=simulations), seed=2)
     result = alone.run(state, Limit(simulations=simulations), seed=2)
-    assert found.result.moves == result.moves
+    assert explanation.result.moves == result.moves
     assert watched.tree.nodes[: result.nodes].tobytes() == alone.tree.nodes[: result.nodes].tobytes()
-    assert found.looks[-1].simulations == simulations
-    assert 1 <= len(found.looks) <= LOOKS
-    assert [look.simulations for look in found.looks] == sorted({look.simulations for look in found.looks})
-    assert found.looks[-1].visits == (found.best.move.visits, found.next.move.visits)
-    assert found.looks[-1].value == (found.best.move.value, found.next.move.value)
-    json.dumps(found.to_json())
+    assert explanation.looks[-1].simulations == simulations
+    assert 1 <= len(explanation.looks) <= LOOKS
+    assert [look.simulations for look in explanation.looks] == sorted({look.simulations for look in explanation.looks})
+    assert explanation.looks[-1].visits == (explanation.best.move.visits, explanation.next.move.visits)
+    assert explanation.looks[-1].value == (explanation.best.move.value, explanation.next.move.value)
+    json.dumps(explanation.to_json())
 
 
 def test_progress_comes_after_every_so_many_simulations():
-    heard = []
+    reports = []
     search = Search(CONNECT_FOUR)
     search.run(
         CONNECT_FOUR.initial_state(),
         Limit(simulations=1000),
-        progress=lambda done, seconds: heard.append((done, int(search.tree.nodes[0]["visit_count"]))),
+        progress=lambda done, seconds: reports.append((done, int(search.tree.nodes[0]["visit_count"]))),
         every=300,
     )
-    assert heard == [(300, 300), (600, 600), (900, 900)]
+    assert reports == [(300, 300), (600, 600), (900, 900)]
     with pytest.raises(InvalidParameter, match="every"):
         search.run(CONNECT_FOUR.initial_state(), Limit(simulations=10), every=0)
 
 
 def test_a_search_under_way_can_be_looked_at():
     search, state = Search(CONNECT_FOUR), CONNECT_FOUR.play_moves("44")
-    seen = []
-    search.run(state, Limit(simulations=900), every=300, progress=lambda *_: seen.append(search.so_far()))
-    whole = Search(CONNECT_FOUR).run(state, Limit(simulations=300))
-    assert seen[0].moves == whole.moves and seen[0].simulations == 300 and seen[0].stopped == "running"
-    assert seen[0].name == whole.name and [found.simulations for found in seen] == [300, 600, 900]
+    results = []
+    search.run(state, Limit(simulations=900), every=300, progress=lambda *_: results.append(search.so_far()))
+    full = Search(CONNECT_FOUR).run(state, Limit(simulations=300))
+    assert results[0].moves == full.moves and results[0].simulations == 300 and results[0].stopped == "running"
+    assert results[0].name == full.name and [result.simulations for result in results] == [300, 600, 900]
     with pytest.raises(InvalidState, match="under way"):
         search.so_far()
 
 
 def test_a_winning_move_is_explained_with_boards_side_by_side():
     state = CONNECT_FOUR.play_moves("434343")
-    found = explain(Search(CONNECT_FOUR), state, Limit(simulations=4000))
-    assert found.best.moves == ("4",)
-    assert found.reasons[0].startswith("the first player plays 4 (value +")
-    assert any("do not overlap" in reason for reason in found.reasons)
-    assert "O X" in found.best.diagram or "X" in found.best.diagram
-    assert CONNECT_FOUR.render(CONNECT_FOUR.play(state, 3)) == found.best.diagram
-    text = str(found)
+    explanation = explain(Search(CONNECT_FOUR), state, Limit(simulations=4000))
+    assert explanation.best.moves == ("4",)
+    assert explanation.reasons[0].startswith("the first player plays 4 (value +")
+    assert any("do not overlap" in reason for reason in explanation.reasons)
+    assert "O X" in explanation.best.diagram or "X" in explanation.best.diagram
+    assert CONNECT_FOUR.render(CONNECT_FOUR.play(state, 3)) == explanation.best.diagram
+    text = str(explanation)
     assert "1 2 3 4 5 6 7" in text and "simulations" in text
     rows = [row for row in text.splitlines() if "1 2 3 4 5 6 7" in row]
     assert rows[0].count("1 2 3 4 5 6 7") == 2
@@ -88,9 +88,11 @@ def test_the_only_move_needs_no_other_reason():
     while len(actions := CONNECT_FOUR.legal_actions(state)) > 1:
         after = CONNECT_FOUR.play(state, int(rng.choice(actions)))
         state = CONNECT_FOUR.initial_state() if CONNECT_FOUR.is_over(after) else after
-    found = explain(Search(CONNECT_FOUR), state, Limit(simulations=50))
-    assert found.next is None and found.reasons == (f"{found.best.move.name} is the only legal move.",)
-    assert str(found) == found.reasons[0]
+    explanation = explain(Search(CONNECT_FOUR), state, Limit(simulations=50))
+    assert explanation.next is None and explanation.reasons == (
+        f"{explanation.best.move.name} is the only legal move.",
+    )
+    assert str(explanation) == explanation.reasons[0]
 
 
 class Leaning:
@@ -100,16 +102,16 @@ class Leaning:
 
 
 def test_what_the_prior_contributed_is_said():
-    found = explain(
+    explanation = explain(
         Search(CONNECT_FOUR, puct(evaluator=Leaning())), CONNECT_FOUR.initial_state(), Limit(simulations=200)
     )
-    assert any("The prior gave 7 25.0% (rank 1)" in reason for reason in found.reasons)
+    assert any("The prior gave 7 25.0% (rank 1)" in reason for reason in explanation.reasons)
     uniform = explain(Search(CONNECT_FOUR), CONNECT_FOUR.initial_state(), Limit(simulations=200))
     assert not any("prior" in reason for reason in uniform.reasons)
 
 
 def test_python_games_and_clocks_are_explained_as_well():
     plain = PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
-    found = explain(Search(plain), plain.initial_state(), Limit(seconds=0.2))
-    assert found.looks[-1].simulations == found.result.simulations
-    assert str(found)
+    explanation = explain(Search(plain), plain.initial_state(), Limit(seconds=0.2))
+    assert explanation.looks[-1].simulations == explanation.result.simulations
+    assert str(explanation)

@@ -210,14 +210,14 @@ def test_memories_beside_other_extensions_have_a_weight_each(base):
 def test_a_search_with_several_extensions_goes_on_from_a_file_bit_for_bit(tmp_path):
     game = engram.game("connect_four")
     preset = replace(rave(solver=True), extensions=tuple(remembering(capacity=200, dimension=64) for _ in range(2)))
-    whole, first, second = (engram.Search(game, preset) for _ in range(3))
-    whole.run(game.initial_state(), Limit(simulations=700), seed=5)
+    full, first, second = (engram.Search(game, preset) for _ in range(3))
+    full.run(game.initial_state(), Limit(simulations=700), seed=5)
     first.run(game.initial_state(), Limit(simulations=300), seed=5)
     first.save(tmp_path / "tree")
     second.load(tmp_path / "tree")
     second.run(second.root, Limit(simulations=400), seed=None)
-    for name, rows in whole.tree.arrays().items():
-        used = slice(whole.tree.num_nodes)
+    for name, rows in full.tree.arrays().items():
+        used = slice(full.tree.num_nodes)
         if not name.endswith("table"):
             assert rows[used].tobytes() == second.tree.arrays()[name][used].tobytes(), name
 

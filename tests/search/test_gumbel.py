@@ -35,8 +35,8 @@ def halving(budget: int, candidates: int) -> list[int]:
 @pytest.mark.parametrize("candidates", [1, 2, 3, 4, 7, 16, 41])
 def test_the_sequence_of_halving(candidates):
     for budget in (1, 2, 16, 50, 200, 801):
-        found = [considered_visits(number, budget, candidates) for number in range(budget)]
-        assert found == halving(budget, candidates)
+        visits = [considered_visits(number, budget, candidates) for number in range(budget)]
+        assert visits == halving(budget, candidates)
 
 
 def test_sixteen_simulations_of_four_candidates_by_hand():

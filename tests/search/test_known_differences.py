@@ -35,15 +35,15 @@ def kept(tree) -> list[int]:
 
 def positions(tree, root) -> dict[int, object]:
     """The position of each node."""
-    found, waiting = {}, [(0, root)]
+    places, waiting = {}, [(0, root)]
     while waiting:
         index, position = waiting.pop()
-        found[index] = position
+        places[index] = position
         for k, child in enumerate(tree.children(index)):
             after = position.copy()
             after.play(int(child["action"]))
             waiting.append((int(tree.nodes[index]["first_child"]) + k, after))
-    return found
+    return places
 
 
 def check_sums(tree) -> dict[int, list[int]]:
@@ -112,16 +112,16 @@ def test_differences_of_two_players_are_true_through_growth_and_moves():
     game, state, position = position_after("tic_tac_toe", 2, seed=4)
     search = engram.Search(game, uct(selection=kvda()))
     for seed in range(3):
-        found = search.run(state, engram.Limit(simulations=3000), seed=seed)
+        result = search.run(state, engram.Limit(simulations=3000), seed=seed)
         rows, places = search.tree.rows(GROUPS), positions(search.tree, position)
         for home, nodes in check_sums(search.tree).items():
             for node in nodes:
                 value, base = (solved(tuple(places[k].board), places[k].moves) for k in (node, home))
                 assert find(rows, node)[1] == value - base
         assert search.tree.num_nodes > 1024 or seed
-        state = game.play(state, found.action)
-        position.play(found.action)
-        search.advance(found.action)
+        state = game.play(state, result.action)
+        position.play(result.action)
+        search.advance(result.action)
 
 
 class KvdaReference(ReferenceSearch):
@@ -133,8 +133,8 @@ class KvdaReference(ReferenceSearch):
         self.seen: dict = {}
         super().__init__(position, self.select, Backup(units=units), remember=self.regroup)
 
-    def enter(self, node: Node, position, rng, chosen: int) -> Node:
-        child = super().enter(node, position, rng, chosen)
+    def enter(self, node: Node, position, rng, choice: int) -> Node:
+        child = super().enter(node, position, rng, choice)
         child.index = node.first + node.num_visited - 1
         child.identity = "end" if child.terminal else (str(position) if self.units else position.key(), child.player)
         return child
@@ -158,11 +158,11 @@ class KvdaReference(ReferenceSearch):
     def select(self, node: Node, rng, q) -> int:
         if node.num_visited < len(node.children):
             return reference.EXPAND
-        known = [self.known(child) for child in node.children]
-        counts = [sum(member.visit_count for member, _ in group) for group, _ in known]
+        pairs = [self.known(child) for child in node.children]
+        counts = [sum(member.visit_count for member, _ in group) for group, _ in pairs]
         scale = self.exploration * math.sqrt(math.log(sum(counts)))
         bounds = []
-        for child, (group, difference), count in zip(node.children, known, counts, strict=True):
+        for child, (group, difference), count in zip(node.children, pairs, counts, strict=True):
             total = sum(member.visit_count * (member.here - apart) for member, apart in group)
             constant, factor = self.line(child)
             value = node.sign * (constant + factor * (total / count + difference))

@@ -49,8 +49,8 @@ def swap_many(record, count):
     done = 0
     at = address_of(record) + COUNT_AT
     while done < count:
-        seen = atomic_add(at, np.int64(0))
-        if compare_exchange(at, seen, seen + 1):
+        value = atomic_add(at, np.int64(0))
+        if compare_exchange(at, value, value + 1):
             done += 1
 
 
@@ -118,8 +118,8 @@ def constant(state, rng):
 
 
 def test_with_equal_values_every_mean_is_that_value():
-    chosen = Preset(selection=ucb1(), evaluation=constant, threads=4)
-    search = Search(go(5), chosen)
+    variant = Preset(selection=ucb1(), evaluation=constant, threads=4)
+    search = Search(go(5), variant)
     search.run(go(5).initial_state(), Limit(simulations=20_000))
     nodes = search.tree.nodes[: search.tree.num_nodes]
     assert (nodes["value"][(nodes["visit_count"] > 0) & (nodes["flags"] & 2 == 0)] != 0.0).all()
@@ -201,7 +201,7 @@ class Silent:
 def test_what_cannot_have_threads_says_so():
     plain = PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
     one_tree = Preset(selection=ucb1(), backup=lonely(), threads=2)
-    for game, chosen, match in (
+    for game, variant, match in (
         (plain, "uct(threads=2)", "plain Python game"),
         (CONNECT_FOUR, "uct(threads=2, all_children=true)", "all_children"),
         (CONNECT_FOUR, "uct(threads=2, solver=true)", "solver"),
@@ -209,7 +209,7 @@ def test_what_cannot_have_threads_says_so():
         (CONNECT_FOUR, Preset(selection=ucb1(), backup=average(), evaluator=Silent(), threads=2), "one thread"),
     ):
         with pytest.raises(InvalidParameter, match=match):
-            Search(game, chosen)
+            Search(game, variant)
     with pytest.raises(InvalidParameter, match="memory"):
         Search(CONNECT_FOUR, "memory_uct", threads=2)
     with pytest.raises(InvalidParameter, match="lockstep"):

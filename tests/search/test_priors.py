@@ -84,10 +84,10 @@ def test_compiled_prior_is_the_oracles(game_name, strength, first_nodes):
             first_nodes=np.inf if first_nodes is None else first_nodes,
         )
         search = compare(game, state, position, preset, oracle, 400, seed=3)
-        given = (search.tree.nodes[: search.tree.num_nodes]["flags"] & PRIORS > 0).sum()
+        count = (search.tree.nodes[: search.tree.num_nodes]["flags"] & PRIORS > 0).sum()
         # Nodes whose legal actions all have weight 0 are asked about and count.
         limit = 400 if first_nodes is None else first_nodes
-        assert limit // 2 <= given <= limit if limit <= 12 else given > 12
+        assert limit // 2 <= count <= limit if limit <= 12 else count > 12
 
 
 @pytest.mark.parametrize("first_nodes", [1, 30, 1000])
@@ -143,9 +143,9 @@ def test_lockstep_and_many_leaves_ask_no_more_than_allowed():
     states = [position_after("connect_four", moves, seed=moves)[1] for moves in range(5)]
     evaluator = StubEvaluator(7)
     together = Lockstep(game, uct_prior(evaluator=evaluator, first_nodes=12), len(states))
-    found = together.run(states, Limit(simulations=300), [7] * len(states))
+    results = together.run(states, Limit(simulations=300), [7] * len(states))
     assert sum(evaluator.batches) == 12 * len(states)
-    for state, statistics in zip(states, found, strict=True):
+    for state, statistics in zip(states, results, strict=True):
         alone = Search(game, uct_prior(evaluator=StubEvaluator(7), first_nodes=12))
         result = alone.run(state, Limit(simulations=300), seed=7)
         assert {move.action: move.visits for move in result.moves} == dict(

@@ -162,8 +162,8 @@ def test_a_proven_draw_at_the_root_starves_no_win_beside_it(search):
     """A tree of 19 nodes: without this rule 100,000 simulations went into the draw. It keeps half of them."""
     game = PythonGame("lottery", Lottery, num_actions=4, max_moves=3)
     for seed in range(4):
-        asked = Search(game, replace(preset(search), solver=True))
-        result = asked.run(game.initial_state(), Limit(simulations=80), seed=seed)
+        engine = Search(game, replace(preset(search), solver=True))
+        result = engine.run(game.initial_state(), Limit(simulations=80), seed=seed)
         assert (result.stopped, result.action, result.value) == ("proven", 1, 1.0)
 
 

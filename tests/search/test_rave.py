@@ -296,14 +296,14 @@ def other_game(state, rng, moves):
 def test_check_game_compares_both_rollouts():
     game = engram.game("go:3")
     functions = ("legal_actions", "play", "outcome", "to_play", "hash", "copy", "rollout")
-    kept = {name: game.callbacks[name].function for name in functions}
+    callbacks = {name: game.callbacks[name].function for name in functions}
     wrong = engram.Game(
         "wrong",
         state=game.initial_state(),
         num_actions=game.num_actions,
         max_moves=game.max_moves,
         rollout_moves=other_game,
-        **kept,
+        **callbacks,
     )
     with pytest.raises(InvalidGame, match="another game than rollout"):
         check_game(wrong, games=2)

@@ -129,11 +129,11 @@ EXPANSIONS = [(1, False), (0, False), (3, False), (1, True), (0, True), (2, True
 def position_after(game_name: str, num_moves: int, seed: int):
     """The same random position, unfinished, as a compiled state and as the oracle's."""
     game, twin = GAMES[game_name]
-    chosen = random.Random(seed)
+    rng = random.Random(seed)
     while True:
         state, position = game.initial_state(), twin()
         for _ in range(num_moves):
-            action = chosen.choice(position.legal_actions())
+            action = rng.choice(position.legal_actions())
             state = game.play(state, action)
             position.play(action)
             assert game.legal_actions(state) == sorted(position.legal_actions())
@@ -147,22 +147,22 @@ def assert_same_tree(tree, oracle: ReferenceSearch) -> None:
     """Every node of both trees, visited or not."""
     assert tree.num_nodes == oracle.num_nodes
     assert tree.full == oracle.full
-    seen = 0
+    count = 0
     waiting = [(0, oracle.root, ())]
     while waiting:
         index, node, line_to = waiting.pop()
-        seen += 1
-        found = tree.nodes[index]
-        assert found["visit_count"] == node.visit_count, line_to
-        assert found["value"] == pytest.approx(node.value, rel=0, abs=1e-12), line_to
-        assert found["num_visited"] == node.num_visited, line_to
-        assert found["num_children"] == len(node.children), line_to
-        assert found["in_flight"] == 0, line_to
-        assert bool(found["flags"] & PLAYER_1) == (node.player == 1), line_to
-        assert bool(found["flags"] & CHANCE) == (node.player == 2), line_to
-        assert bool(found["flags"] & TERMINAL) == node.terminal, line_to
+        count += 1
+        row = tree.nodes[index]
+        assert row["visit_count"] == node.visit_count, line_to
+        assert row["value"] == pytest.approx(node.value, rel=0, abs=1e-12), line_to
+        assert row["num_visited"] == node.num_visited, line_to
+        assert row["num_children"] == len(node.children), line_to
+        assert row["in_flight"] == 0, line_to
+        assert bool(row["flags"] & PLAYER_1) == (node.player == 1), line_to
+        assert bool(row["flags"] & CHANCE) == (node.player == 2), line_to
+        assert bool(row["flags"] & TERMINAL) == node.terminal, line_to
         if line_to:
-            assert found["prior"] == np.float32(node.prior), line_to
+            assert row["prior"] == np.float32(node.prior), line_to
         memory = tree.arrays().get("memory")
         if memory is not None and node.memory_count:
             assert memory[index]["value"] == pytest.approx(node.memory_value, rel=0, abs=1e-12), line_to
@@ -170,9 +170,9 @@ def assert_same_tree(tree, oracle: ReferenceSearch) -> None:
             assert memory[index]["count"] == pytest.approx(node.memory_count, rel=1e-12), line_to
         children = tree.children(index)
         assert children["action"].tolist() == [child.action for child in node.children], line_to
-        first = int(found["first_child"])
+        first = int(row["first_child"])
         waiting += [(first + k, child, (*line_to, child.action)) for k, child in enumerate(node.children)]
-    assert seen == tree.num_nodes
+    assert count == tree.num_nodes
 
 
 def compare(game, state, position, preset: Preset, oracle: ReferenceSearch, simulations: int, seed: int) -> Search:
@@ -259,7 +259,7 @@ def test_reuse_from_move_to_move(game_name, expansion):
     backup = Backup(trace_decay=0.9, discount=0.9, min_step=0.005, bootstrap="best")
     oracle = ReferenceSearch(twin(), reference.ucb1(), backup, expand_after=after, all_children=all_children)
     state, position = game.initial_state(), twin()
-    chosen = random.Random(3)
+    rng = random.Random(3)
     reused = 0
     for move in range(12):
         if not position.legal_actions():
@@ -270,7 +270,7 @@ def test_reuse_from_move_to_move(game_name, expansion):
         search.run(state, Limit(simulations=simulations), seed=move)
         oracle.run(simulations, move)
         assert_same_tree(search.tree, oracle)
-        action = chosen.choice(position.legal_actions())
+        action = rng.choice(position.legal_actions())
         state = game.play(state, action)
         position.play(action)
         search.advance(action)
@@ -487,9 +487,9 @@ def test_lockstep_is_search_bit_for_bit(game_name, preset):
     together = Lockstep(game, preset, len(states) + 1)
     searches = [Search(game, preset) for _ in states]
     for simulations in (2, 700):
-        found = together.run(states, Limit(simulations=simulations), seeds)
+        results = together.run(states, Limit(simulations=simulations), seeds)
         trees = together._groups[0].trees
-        for search, state, seed, statistics, tree in zip(searches, states, seeds, found, trees, strict=False):
+        for search, state, seed, statistics, tree in zip(searches, states, seeds, results, trees, strict=False):
             result = search.run(state, Limit(simulations=simulations), seed=seed)
             count = search.tree.num_nodes
             assert tree.num_nodes == count
@@ -526,11 +526,14 @@ def test_lockstep_keeps_trees_from_move_to_move_as_search_does():
     states = [game.initial_state(), game.play(game.initial_state(), 3)]
     for move in range(4):
         # Trees 3 and 1, in turns all or one of them: the others must not notice.
-        chosen = [0, 1] if move % 2 == 0 else [1]
-        found = together.run(
-            [states[k] for k in chosen], Limit(simulations=90), [move] * len(chosen), trees=[(3, 1)[k] for k in chosen]
+        indices = [0, 1] if move % 2 == 0 else [1]
+        results = together.run(
+            [states[k] for k in indices],
+            Limit(simulations=90),
+            [move] * len(indices),
+            trees=[(3, 1)[k] for k in indices],
         )
-        for k, statistics in zip(chosen, found, strict=True):
+        for k, statistics in zip(indices, results, strict=True):
             result = alone[k].run(states[k], Limit(simulations=90), seed=move)
             assert (statistics.action, statistics.root_value) == (result.action, result.value)
             states[k] = game.play(states[k], result.action)
@@ -538,8 +541,8 @@ def test_lockstep_keeps_trees_from_move_to_move_as_search_does():
             together.advance((3, 1)[k], result.action)
     together.clear(1)
     fresh = Search(game, preset)
-    (found,) = together.run([states[1]], Limit(simulations=50), [1], trees=[1])
-    assert found.root_value == fresh.run(states[1], Limit(simulations=50), seed=1).value
+    (answer,) = together.run([states[1]], Limit(simulations=50), [1], trees=[1])
+    assert answer.root_value == fresh.run(states[1], Limit(simulations=50), seed=1).value
 
 
 def test_root_noise_mixes_priors_and_repeats():
@@ -553,8 +556,8 @@ def test_root_noise_mixes_priors_and_repeats():
         ("half", RootNoise(0.5, 2.0)),
     ):
         together = Lockstep(game, preset, 1)
-        (found,) = together.run([state], Limit(simulations=60), [4], noise=noise)
-        assert found.simulations == 60 and found.visits.sum() == 59
+        (result,) = together.run([state], Limit(simulations=60), [4], noise=noise)
+        assert result.simulations == 60 and result.visits.sum() == 59
         root = together._groups[0].roots([0])[0]
         priors[name] = root.prior[np.argsort(root.action)]
         assert priors[name].sum() == pytest.approx(1.0, abs=1e-5)
@@ -567,9 +570,9 @@ def test_root_noise_mixes_priors_and_repeats():
 
 def test_lockstep_of_one_simulation_names_a_move():
     game = GAMES["connect_four"][0]
-    (found,) = Lockstep(game, uct(), 1).run([game.initial_state()], Limit(simulations=1), [0])
-    assert found.simulations == 1
-    assert 0 <= found.action < 7
+    (result,) = Lockstep(game, uct(), 1).run([game.initial_state()], Limit(simulations=1), [0])
+    assert result.simulations == 1
+    assert 0 <= result.action < 7
 
 
 # ------------------------------------------------------------------------------------------- memory
@@ -579,14 +582,14 @@ ADVICE = Column(advice_dtype, "memory")
 @on_leaf(advice=ADVICE, value=Parameter(0.4), count=Parameter(8.0))
 def by_depth(tree, path, depth, state, embedding, parameters):
     """A leaf and its ancestors learn a value that depends on the leaf's depth and mover."""
-    said = parameters.value * sign_of(nodes_of(tree)[path[depth]]) / (1.0 + depth)
+    estimate = parameters.value * sign_of(nodes_of(tree)[path[depth]]) / (1.0 + depth)
     column = column_of(tree, parameters.advice, advice_dtype)
     for at in range(depth + 1):
         entry = column[path[at]]
         if entry.count == 0.0:
             entry.value = 0.0
         entry.count += parameters.count
-        entry.value += (said - entry.value) * parameters.count / entry.count
+        entry.value += (estimate - entry.value) * parameters.count / entry.count
     return 0
 
 
@@ -601,10 +604,10 @@ def advising(equivalence, bias=None):
 
 
 def by_depth_reference(path: list[Node], position) -> None:
-    said = 0.4 * path[-1].sign / len(path)
+    estimate = 0.4 * path[-1].sign / len(path)
     for node in path:
         node.memory_count += 8.0
-        node.memory_value += (said - node.memory_value) * 8.0 / node.memory_count
+        node.memory_value += (estimate - node.memory_value) * 8.0 / node.memory_count
 
 
 @pytest.mark.parametrize("selection", ["ucb1", "puct", "epsilon_greedy", "greedy with urgency"])

@@ -229,8 +229,8 @@ def test_learnt_bounds_are_said_and_hold_every_return():
     low, high = result.bounds
     truth = expectimax(WalkPosition())
     assert -12.0 <= low < truth < high <= 12.0
-    given = Search(walk(), "uct").run(game.initial_state(), Limit(simulations=3000))
-    assert not given.bounds_learnt and "learnt" not in str(given)
+    plain = Search(walk(), "uct").run(game.initial_state(), Limit(simulations=3000))
+    assert not plain.bounds_learnt and "learnt" not in str(plain)
 
 
 def test_one_player_is_called_the_player():
@@ -323,15 +323,15 @@ def test_one_player_without_chance_and_rewards_has_every_extension():
 def test_a_saved_search_continues_bit_for_bit(kind, tmp_path):
     game, _, units = both(kind)
     preset = "uct" if units.bounds else "uct(bounds=learnt)"
-    one, other, path = Search(game, preset), Search(game, preset), tmp_path / "tree.engram"
-    one.run(game.initial_state(), Limit(simulations=300), seed=4)
-    one.save(path)
+    first, other, path = Search(game, preset), Search(game, preset), tmp_path / "tree.engram"
+    first.run(game.initial_state(), Limit(simulations=300), seed=4)
+    first.save(path)
     other.load(path)
-    for search in (one, other):
+    for search in (first, other):
         search.run(search.root, Limit(simulations=500), seed=None)
-    assert one.tree.bounds == other.tree.bounds
-    for name, rows in one.tree.arrays().items():
-        count = one.tree.num_nodes
+    assert first.tree.bounds == other.tree.bounds
+    for name, rows in first.tree.arrays().items():
+        count = first.tree.num_nodes
         assert (rows[:count] == other.tree.arrays()[name][:count]).all()
     saved = SavedTree.read(path)
     assert saved.bounds[0] <= saved.in_units(float(saved.nodes[0]["value"])) <= saved.bounds[1]
@@ -353,10 +353,10 @@ def test_threads_and_lockstep_agree_with_one_search():
         search = Search(game, uct(exploration=0.4), threads=2, parallel=parallel)
         result = search.run(game.initial_state(), Limit(simulations=40_000))
         assert result.moves[0].value == pytest.approx(truth, abs=0.4)
-    one = Search(game, "uct").run(game.initial_state(), Limit(simulations=500), seed=9)
+    alone = Search(game, "uct").run(game.initial_state(), Limit(simulations=500), seed=9)
     both_ = Lockstep(game, "uct", 2).run([game.initial_state()] * 2, Limit(simulations=500), [9, 10])
-    assert both_[0].root_value == one.value
-    by_action = {move.action: move.value for move in one.moves}
+    assert both_[0].root_value == alone.value
+    by_action = {move.action: move.value for move in alone.moves}
     assert both_[0].value.tolist() == [by_action[int(action)] for action in both_[0].actions]
 
 

@@ -60,8 +60,8 @@ def power_mean_reference(power: float):
             shares += n * (rate * rate if power == 2.0 else rate**power)
         best = 2.0 * (math.sqrt(shares / total) if power == 2.0 else (shares / total) ** (1.0 / power)) - 1.0
         own = 0.0
-        for number, given in enumerate(node.own_returns, 1):
-            own += (given - own) / number
+        for number, sample in enumerate(node.own_returns, 1):
+            own += (sample - own) / number
         count = len(node.own_returns)
         return (count * node.sign * own + total * best) / (count + total)
 
@@ -89,8 +89,8 @@ def test_power_one_is_the_average_up_to_rounding():
     search = engram.Search(game, uct(backup=backups.power_mean(power=1.0)))
     search.run(game.initial_state(), engram.Limit(simulations=2000), seed=4)
     visited = search.tree.nodes["visit_count"][: search.tree.num_nodes] > 0
-    found, means = search.tree.nodes["value"], search.tree.arrays()["own"]["mean"]
-    assert np.abs(found[: len(visited)][visited] - means[: len(visited)][visited]).max() < 1e-12
+    results, means = search.tree.nodes["value"], search.tree.arrays()["own"]["mean"]
+    assert np.abs(results[: len(visited)][visited] - means[: len(visited)][visited]).max() < 1e-12
 
 
 def test_power_mean_by_name():
@@ -107,13 +107,13 @@ def policy_of(weights: Callable[[float, list[tuple[int, float]]], list[float]], 
     def select(node: Node, rng, q) -> int:
         if node.num_visited < len(node.children):
             return reference.EXPAND
-        known = [(child.visit_count, q(node, child)) for child in node.children]
+        pairs = [(child.visit_count, q(node, child)) for child in node.children]
         if rng.float() * math.log(math.e + node.visit_count) < epsilon:
-            drawn = rng.below(len(known))
-            if known[drawn][1] > -math.inf:
+            drawn = rng.below(len(pairs))
+            if pairs[drawn][1] > -math.inf:
                 return drawn
         total, drawn = 0.0, reference.EXPAND
-        for index, weight in enumerate(weights(node, known)):
+        for index, weight in enumerate(weights(node, pairs)):
             total += weight
             if rng.float() * total < weight:
                 drawn = index
@@ -123,9 +123,9 @@ def policy_of(weights: Callable[[float, list[tuple[int, float]]], list[float]], 
 
 
 def boltzmann_reference(temperature: float, epsilon: float, by_visits: bool = False):
-    def weights(node, known) -> list[float]:
-        highest = max(q for _, q in known)
-        return [(n if by_visits else 1.0) * math.exp((q - highest) / temperature) for n, q in known]
+    def weights(node, pairs) -> list[float]:
+        highest = max(q for _, q in pairs)
+        return [(n if by_visits else 1.0) * math.exp((q - highest) / temperature) for n, q in pairs]
 
     return policy_of(weights, epsilon)
 
@@ -186,12 +186,12 @@ def test_rents_draws_by_visits_too():
     assert drawn_shares(rule, [0.2, -0.4], [3, 1], 1) == pytest.approx([0.90876, 0.09124], abs=0.01)
 
 
-def sparse_policy(known: list[float]) -> list[float]:
+def sparse_policy(scores: list[float]) -> list[float]:
     """The projection on the simplex by sorting, as the paper has it."""
-    ordered = sorted(known, reverse=True)
+    ordered = sorted(scores, reverse=True)
     support = [k for k in range(1, len(ordered) + 1) if 1 + k * ordered[k - 1] > sum(ordered[:k])][-1]
     threshold = (sum(ordered[:support]) - 1) / support
-    return [max(x - threshold, 0.0) for x in known]
+    return [max(x - threshold, 0.0) for x in scores]
 
 
 def sparse_mean_reference(temperature: float):
@@ -205,9 +205,9 @@ def sparse_mean_reference(temperature: float):
 
 
 def sparse_reference(temperature: float, epsilon: float):
-    def weights(node, known) -> list[float]:
-        highest = max(q for _, q in known)
-        return sparse_policy([(q - highest) / temperature for _, q in known])
+    def weights(node, pairs) -> list[float]:
+        highest = max(q for _, q in pairs)
+        return sparse_policy([(q - highest) / temperature for _, q in pairs])
 
     return policy_of(weights, epsilon)
 
@@ -258,8 +258,8 @@ class Entropies:
         return node.sign * max(node.sign * child.value for child in children)
 
     def selection(self, epsilon: float):
-        def weights(node, known) -> list[float]:
-            return self.policy(node, [(child, q) for child, (_, q) in zip(node.children, known, strict=True)])
+        def weights(node, pairs) -> list[float]:
+            return self.policy(node, [(child, q) for child, (_, q) in zip(node.children, pairs, strict=True)])
 
         return policy_of(weights, epsilon)
 
@@ -285,8 +285,8 @@ def test_dents_worked_by_hand(player):
     bound, part = rule.bind(columns=tree.columns), rule.values["mix"]
     assert part.address and bound.keep
     numbers = part.bind(columns=tree.columns)
-    found = part.definition.callback.from_python(tree.header.ctypes.data, 0, 0.123, numbers.address)
-    assert found == sign * 0.2
+    result = part.definition.callback.from_python(tree.header.ctypes.data, 0, 0.123, numbers.address)
+    assert result == sign * 0.2
     assert tree.rows(values.ENTROPY)["value"][0] == pytest.approx(sign * 0.9632415, abs=1e-6)
 
 
@@ -314,8 +314,8 @@ def test_a_nearly_certain_win_is_found_with_every_part(name):
     game = engram.game("connect_four")
     state = game.play_moves("4 1 4 1 4 2")
     for options in ("", "solver=true", "transpositions=true", "widening=2", "threads=2, parallel=root"):
-        found = engram.Search(game, f"{name}({options})").run(state, engram.Limit(simulations=1500), seed=1)
-        assert found.action == 3 and found.value > 0.5, options
+        result = engram.Search(game, f"{name}({options})").run(state, engram.Limit(simulations=1500), seed=1)
+        assert result.action == 3 and result.value > 0.5, options
 
 
 # ------------------------------------------------------------------------------- kernel over the tree
@@ -323,16 +323,16 @@ def kernel_reference(exploration: float, bandwidth: float, narrowing: float):
     """Visited siblings count as samples of a child, with the weight of a Gaussian at two edges."""
 
     def select(node: Node, rng, q) -> int:
-        known = [(index, float(child.visit_count), q(node, child)) for index, child in enumerate(node.visited)]
-        known = [(index, n, value) for index, n, value in known if value > -math.inf]
-        total, weighted = sum(n for _, n, _ in known), sum(n * value for _, n, value in known)
+        samples = [(index, float(child.visit_count), q(node, child)) for index, child in enumerate(node.visited)]
+        samples = [(index, n, value) for index, n, value in samples if value > -math.inf]
+        total, weighted = sum(n for _, n, _ in samples), sum(n * value for _, n, value in samples)
         width = bandwidth * max(float(node.visit_count), 1.0) ** -narrowing
         kernel = math.exp(-2.0 / (width * width))
         scale = exploration * math.sqrt(math.log(max(node.visit_count, 1)))
         best, highest = reference.EXPAND, -math.inf
         if node.num_visited < len(node.children):
-            highest = weighted / total + scale / math.sqrt(kernel * total) if known else math.inf
-        for index, n, value in known:
+            highest = weighted / total + scale / math.sqrt(kernel * total) if samples else math.inf
+        for index, n, value in samples:
             near = n + kernel * (total - n)
             bound = ((1.0 - kernel) * n * value + kernel * weighted) / near + scale / math.sqrt(near)
             if bound > highest:
@@ -451,26 +451,26 @@ class Grave:
 
     def __call__(self, node: Node, rng, q) -> int:
         self.descent = [node] if node is self.search.root else [*self.descent, node]
-        known = {child.action: child.amaf_returns for child in self.reference(node).children}
-        chosen, best, unknown = reference.EXPAND, -math.inf, 0
+        amaf = {child.action: child.amaf_returns for child in self.reference(node).children}
+        choice, best, unknown = reference.EXPAND, -math.inf, 0
         for index, child in enumerate(node.children):
             n, value = (child.visit_count, q(node, child)) if index < node.num_visited else (0, 0.0)
-            returns = known.get(child.action, [])
+            returns = amaf.get(child.action, [])
             m = len(returns)
             if not m and not n:
                 unknown += 1
-                chosen = index if rng.below(unknown) == 0 else chosen
+                choice = index if rng.below(unknown) == 0 else choice
                 continue
             if m and value > -math.inf:
                 mean = 0.0
-                for number, given in enumerate(returns, 1):
-                    mean += (given - mean) / number
+                for number, sample in enumerate(returns, 1):
+                    mean += (sample - mean) / number
                 half = 0.5 * math.sqrt(self.bias)
                 beta = m / (n + m + 4.0 * n * m * half * half) if n else 1.0
                 value += beta * (node.sign * mean - value)
             if not unknown and value > best:
-                chosen, best = index, value
-        return chosen
+                choice, best = index, value
+        return choice
 
 
 @pytest.mark.parametrize("visits", [0, 10, 1e9])
@@ -499,11 +499,11 @@ def test_grave_forgets_its_references_when_the_root_moves():
     search = engram.Search(game, "uct(selection=grave(visits=20))")
     state = game.initial_state()
     for seed in range(3):
-        found = search.run(state, engram.Limit(simulations=400), seed=seed)
-        state = game.play(state, found.action)
-        search.advance(found.action)
+        result = search.run(state, engram.Limit(simulations=400), seed=seed)
+        state = game.play(state, result.action)
+        search.advance(result.action)
     assert (search.tree.rows(REFERENCE)["of_player_0"] == 0).all()
-    assert found.simulations == 400
+    assert result.simulations == 400
 
 
 @pytest.mark.parametrize("text", ["dents", "tents", "uct(selection=implicit_minimax)", "uct(selection=grave)"])

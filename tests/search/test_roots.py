@@ -161,8 +161,8 @@ def test_a_step_of_a_group_is_a_few_batches():
 
     calls: list[int] = []  # of the second group's evaluator, before each of its steps
     second = Uniform()
-    made = iter([Failing(), second])
-    together = Lockstep(GAME_OF_NINE, puct(evaluator=lambda game, batch: next(made)), 2, num_groups=2)
+    evaluators = iter([Failing(), second])
+    together = Lockstep(GAME_OF_NINE, puct(evaluator=lambda game, batch: next(evaluators)), 2, num_groups=2)
     step = together._groups[1].step
 
     def counted(count):
@@ -172,8 +172,8 @@ def test_a_step_of_a_group_is_a_few_batches():
     together._groups[1].step = counted
     with pytest.raises(ValueError, match="out of paint"):
         together.run([GAME_OF_NINE.initial_state()] * 2, Limit(simulations=10**7), range(2))
-    asked = [after - before for before, after in pairwise([*calls, len(second.sizes)])]
-    assert max(asked, default=0) <= BATCHES
+    counts = [after - before for before, after in pairwise([*calls, len(second.sizes)])]
+    assert max(counts, default=0) <= BATCHES
     assert sum(second.sizes) < 10**7
 
 

@@ -177,10 +177,10 @@ def test_a_tree_has_the_columns_that_its_operators_name():
 def test_trees_side_by_side_have_rules_of_their_own_budgets():
     game = engram.game("connect_four")
     rule = backups.softmax(knots=[4.0])
-    one = engram.Search(game, uct(backup=rule)).run(game.initial_state(), engram.Limit(simulations=400), seed=4)
-    two = engram.Search(game, uct(backup=rule), threads=2, parallel="root")
-    two.run(game.initial_state(), engram.Limit(simulations=800), seed=4)
-    assert two._workspace.trees[0].nodes[0]["value"] == one.value
+    first = engram.Search(game, uct(backup=rule)).run(game.initial_state(), engram.Limit(simulations=400), seed=4)
+    second = engram.Search(game, uct(backup=rule), threads=2, parallel="root")
+    second.run(game.initial_state(), engram.Limit(simulations=800), seed=4)
+    assert second._workspace.trees[0].nodes[0]["value"] == first.value
 
 
 def test_staircases():
@@ -263,10 +263,10 @@ def test_broken_rules_are_found(rule, word):
 
 def visits(rule, budget=400, limit=None):
     game = engram.game("tic_tac_toe")
-    found = engram.Search(game, uct(backup=rule)).run(
+    result = engram.Search(game, uct(backup=rule)).run(
         game.initial_state(), limit or engram.Limit(simulations=budget), seed=4
     )
-    return [(move.action, move.visits, move.value) for move in found.moves]
+    return [(move.action, move.visits, move.value) for move in result.moves]
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ class SarsaReference(ReferenceSearch):
     def select(self, node: Node, rng, q) -> int:
         if node.num_visited < len(node.children):
             return reference.EXPAND
-        least = 1.0 - max(1.0 - given for given in node.returns)
-        greatest = max(1.0 + given for given in node.returns) - 1.0
+        least = 1.0 - max(1.0 - gain for gain in node.returns)
+        greatest = max(1.0 + gain for gain in node.returns) - 1.0
         middle, half = (least + greatest) / 2.0, (greatest - least) / 2.0
         middle, half = (middle, half) if half > 0.0 else (0.0, 1.0)
         scale = self.exploration * math.sqrt(math.log(node.visit_count))
@@ -51,7 +51,7 @@ class SarsaReference(ReferenceSearch):
         self.note_returns(path, value)
         # TD errors, backwards through the whole episode; the only reward comes with its last position.
         episode: list[Node | None] = [*path, *[None] * self.steps]
-        errors, following, found = 0.0, 0.0, {}
+        errors, following, values = 0.0, 0.0, {}
         for number, position in enumerate(reversed(episode)):
             reward = value if number == 0 else 0.0
             current = 0.0
@@ -59,18 +59,18 @@ class SarsaReference(ReferenceSearch):
                 current = position.value if position.visit_count else self.initial
             errors = self.lam * self.gamma * errors + (reward + self.gamma * following - current)
             if position is not None:
-                found[id(position)] = current + errors / (position.visit_count + 1)
+                values[id(position)] = current + errors / (position.visit_count + 1)
             following = current
         # The family's targets are the same numbers. They are kept, because a rounding decides between equal moves.
         self.targets(path, value * (self.lam * self.gamma) ** float(self.steps))
         for node in path:
-            assert node.value == pytest.approx(found[id(node)], rel=0, abs=1e-13)
+            assert node.value == pytest.approx(values[id(node)], rel=0, abs=1e-13)
 
     def note_returns(self, path: list[Node], value: float) -> None:
-        given = value * self.gamma ** float(self.steps)
+        gain = value * self.gamma ** float(self.steps)
         for node in reversed(path[:-1]):
-            node.returns = [*getattr(node, "returns", []), given]
-            given *= self.gamma
+            node.returns = [*getattr(node, "returns", []), gain]
+            gain *= self.gamma
 
 
 @pytest.mark.parametrize("game_name", GAMES)
@@ -84,8 +84,8 @@ def test_sarsa_uct_grows_the_papers_tree(game_name, lam, gamma, initial):
         oracle = SarsaReference(position, 0.6, lam, gamma, initial)
         search = compare(game, state, position, sarsa_uct(**options), oracle, simulations, seed=7)
         rows = search.tree.rows(RETURNS)[0]
-        assert rows["above"] == max(1.0 + given for given in oracle.root.returns)
-        assert rows["below"] == max(1.0 - given for given in oracle.root.returns)
+        assert rows["above"] == max(1.0 + gain for gain in oracle.root.returns)
+        assert rows["below"] == max(1.0 - gain for gain in oracle.root.returns)
 
 
 def test_heavy_rollouts_carry_the_trace_too():
@@ -173,8 +173,8 @@ def test_stretched_values_worked_by_hand(player):
     # Without stretching they would be 0.56614, 0.57638, 0.94161.
     tree = bandit((10, 5, 1), (0.3, 0.2, 0.1), player=player, columns=(RETURNS,))
     assert choose(ucb1_local(exploration=0.5), tree) == 3
-    seen = (1.0, 1.4) if player else (1.4, 1.0)
-    tree.rows(RETURNS)["above"][0], tree.rows(RETURNS)["below"][0] = seen
+    extremes = (1.0, 1.4) if player else (1.4, 1.0)
+    tree.rows(RETURNS)["above"][0], tree.rows(RETURNS)["below"][0] = extremes
     assert choose(ucb1_local(exploration=0.5), tree) == 1
     # One kind of return has no span.
     tree.rows(RETURNS)["above"][0], tree.rows(RETURNS)["below"][0] = 1.4, 0.6
@@ -183,12 +183,12 @@ def test_stretched_values_worked_by_hand(player):
 
 
 def trees(game, *presets, simulations: int = 2000) -> list[bytes]:
-    found = []
-    for given in presets:
-        search = engram.Search(game, given)
+    results = []
+    for variant in presets:
+        search = engram.Search(game, variant)
         search.run(game.initial_state(), engram.Limit(simulations=simulations), seed=3)
-        found.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
-    return found
+        results.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
+    return results
 
 
 def test_without_decay_it_is_uct_with_local_bounds():
@@ -213,11 +213,11 @@ def test_an_initial_value_is_without_effect_where_nothing_bootstraps():
 def test_bounds_follow_a_move_of_the_root():
     game = GAMES["connect_four"][0]
     search = engram.Search(game, "sarsa_uct(discount=0.9)")
-    found = search.run(game.initial_state(), engram.Limit(simulations=600), seed=1)
-    child = 1 + search.tree.children()["action"].tolist().index(found.action)
+    result = search.run(game.initial_state(), engram.Limit(simulations=600), seed=1)
+    child = 1 + search.tree.children()["action"].tolist().index(result.action)
     before = search.tree.rows(RETURNS)[child].copy()
     assert before["above"] > 1.0 and before["below"] > 1.0
-    search.advance(found.action)
+    search.advance(result.action)
     assert search.tree.rows(RETURNS)[0] == before
 
 
@@ -250,7 +250,7 @@ def test_refusals():
 )
 def test_a_nearly_certain_win_is_found_with_every_part(options):
     game = engram.game("connect_four")
-    found = engram.Search(game, f"sarsa_uct({options})").run(
+    result = engram.Search(game, f"sarsa_uct({options})").run(
         game.play_moves("4 1 4 1 4 2"), engram.Limit(simulations=1500), seed=1
     )
-    assert found.action == 3 and found.value > 0.5
+    assert result.action == 3 and result.value > 0.5

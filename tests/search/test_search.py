@@ -125,12 +125,14 @@ def test_the_first_of_two_bounds_ends_the_search():
 
 
 def test_progress_is_told():
-    told = []
+    reports = []
     Search(CONNECT_FOUR).run(
-        CONNECT_FOUR.initial_state(), Limit(seconds=0.35), progress=lambda count, seconds: told.append((count, seconds))
+        CONNECT_FOUR.initial_state(),
+        Limit(seconds=0.35),
+        progress=lambda count, seconds: reports.append((count, seconds)),
     )
-    assert 1 <= len(told) <= 4
-    assert told == sorted(told)
+    assert 1 <= len(reports) <= 4
+    assert reports == sorted(reports)
 
 
 @pytest.mark.parametrize("moves", [(), (4, 0, 8), (0, 4, 1)])
@@ -138,9 +140,9 @@ def test_stopping_early_gives_the_same_move(moves):
     state = TIC_TAC_TOE.play_moves(moves)
     decided = 0
     for seed in range(6):
-        whole = Search(TIC_TAC_TOE).run(state, Limit(simulations=3000), seed=seed)
+        full = Search(TIC_TAC_TOE).run(state, Limit(simulations=3000), seed=seed)
         early = Search(TIC_TAC_TOE).run(state, Limit(simulations=3000, stop_early=True), seed=seed)
-        assert early.action == whole.action
+        assert early.action == full.action
         assert (early.stopped == "decided") == (early.simulations < 3000)
         decided += early.stopped == "decided"
     assert decided or moves != (0, 4, 1)
@@ -370,10 +372,10 @@ def test_advance_keeps_what_is_below_the_move():
     assert again.simulations == 10
     # A state that is not the one advanced to starts an empty tree, and so does a forgotten one.
     other = search.run(CONNECT_FOUR.play_moves([0, 0, 0]), Limit(simulations=10))
-    assert sum(found.visits for found in other.moves) == 9
+    assert sum(entry.visits for entry in other.moves) == 9
     search.clear()
     other = search.run(CONNECT_FOUR.play_moves([0, 0, 0]), Limit(simulations=10))
-    assert sum(found.visits for found in other.moves) == 9
+    assert sum(entry.visits for entry in other.moves) == 9
 
 
 def test_without_reuse_every_move_starts_empty():
@@ -524,11 +526,11 @@ def test_a_game_that_reaches_its_search_is_freed():
 
 
 def test_a_search_outside_the_main_thread():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(run(TIC_TAC_TOE, simulations=100)[1]))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(run(TIC_TAC_TOE, simulations=100)[1]))
     thread.start()
     thread.join()
-    assert found[0].simulations == 100
+    assert results[0].simulations == 100
 
 
 # ---------------------------------------------------------------------------------------------- seeds
@@ -785,9 +787,9 @@ def test_a_memory_sees_every_leaf_and_every_value():
     assert leaves[1] == leaves[2] + 2 * leaves[0]  # two stones stood before the search, one more a ply
     assert leaves[3] == 0  # asked before the leaf's first value is backed up
     assert values.tolist() == [600, pytest.approx(600 * nodes[0]["value"], abs=1e-9), 600, 600]
-    asked = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0)
-    assert (search.tree.arrays()["memory"]["count"][: len(nodes)] == np.where(asked, 2.0, 0.0)).all()
-    assert (search.tree.arrays()["memory"]["value"][: len(nodes)][asked] == 0.25).all()
+    mask = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0)
+    assert (search.tree.arrays()["memory"]["count"][: len(nodes)] == np.where(mask, 2.0, 0.0)).all()
+    assert (search.tree.arrays()["memory"]["value"][: len(nodes)][mask] == 0.25).all()
     assert result.node_bytes == 48 * result.nodes
 
 
@@ -861,14 +863,14 @@ def test_a_tree_with_leaves_in_flight_does_not_depend_on_when_it_grew(solver):
             return Evaluation(signs, 1.0 + np.arange(7.0) * np.abs(signs)[:, None])
 
     game = game_of("connect_four")
-    chosen = puct(evaluator=Uneven(), num_leaves=8, solver=solver)
-    used = Search(game, chosen)
+    variant = puct(evaluator=Uneven(), num_leaves=8, solver=solver)
+    used = Search(game, variant)
     used.run(game.initial_state(), Limit(simulations=3000), seed=1)
     for text in ("4", "443", "2345671"):
         state = game.play_moves(" ".join(text))
         used.clear()
-        found = [one.run(state, Limit(simulations=700), seed=5) for one in (used, Search(game, chosen))]
-        visits = [{move.action: (move.visits, move.value) for move in one.moves} for one in found]
+        results = [search.run(state, Limit(simulations=700), seed=5) for search in (used, Search(game, variant))]
+        visits = [{move.action: (move.visits, move.value) for move in result.moves} for result in results]
         assert visits[0] == visits[1]
 
 

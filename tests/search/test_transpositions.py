@@ -188,8 +188,8 @@ class ExactParents(Backup):
             if node.proven:
                 continue
             own = 0.0
-            for number, given in enumerate(node.own_returns, 1):
-                own += (given - own) / number
+            for number, sample in enumerate(node.own_returns, 1):
+                own += (sample - own) / number
             below, visits = 0.0, 0
             for child in node.visited:
                 quality = child.value

@@ -168,15 +168,15 @@ def test_ctrl_c_leaves_no_short_method_halfway(monkeypatch, tmp_path):
         search.load(tmp_path / "tree")
     assert game.same(search.root, game.play_moves("4 4 3"))
 
-    asked = engram.Search(game, "puct", leaves=4)
+    engine = engram.Search(game, "puct", leaves=4)
     raising(monkeypatch, Batches, "descend")
     with pytest.raises(KeyboardInterrupt):
-        asked.ask(1)
-    (leaf,) = asked.leaves
+        engine.ask(1)
+    (leaf,) = engine.leaves
     raising(monkeypatch, Batches, "take_in")
     with pytest.raises(KeyboardInterrupt):
-        asked.tell(leaf, 0.5)
-    assert not asked.leaves and asked.tree.nodes["in_flight"][0] == 0 and asked.tree.nodes["visit_count"][0] == 1
+        engine.tell(leaf, 0.5)
+    assert not engine.leaves and engine.tree.nodes["in_flight"][0] == 0 and engine.tree.nodes["visit_count"][0] == 1
 
 
 @pytest.mark.parametrize(("parallel", "name"), [("tree", "simulate_together"), ("root", "simulate")])

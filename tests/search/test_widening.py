@@ -127,17 +127,17 @@ def test_the_switch_of_every_preset_is_the_operator_around_its_rule(switched, ba
     assert preset(switched).text == switched
     game = GAMES["connect_four"][0]
     trees = []
-    for chosen in (switched, operator, bare):
-        search = Search(game, chosen)
+    for variant in (switched, operator, bare):
+        search = Search(game, variant)
         search.run(game.initial_state(), Limit(simulations=500), seed=3)
         trees.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
     assert trees[0] == trees[1] != trees[2]
 
 
 def test_the_switch_in_python():
-    made = puct(exploration=2.0, widening=0.5)
-    assert made.text == "puct(exploration=2.0, widening=0.5)"
-    assert str(made.selection) == str(preset(made.text).selection)
+    variant = puct(exploration=2.0, widening=0.5)
+    assert variant.text == "puct(exploration=2.0, widening=0.5)"
+    assert str(variant.selection) == str(preset(variant.text).selection)
     assert puct(widening=None).text == "puct"
 
 
@@ -156,6 +156,6 @@ def test_the_switch_in_python():
     ],
 )
 def test_what_does_not_go_together_is_refused(specification, match):
-    with pytest.raises(Exception, match=match) as found:
+    with pytest.raises(Exception, match=match) as error:
         Search(GAMES["tic_tac_toe"][0], preset(specification))
-    assert isinstance(found.value, (InvalidParameter, ValueError))
+    assert isinstance(error.value, (InvalidParameter, ValueError))

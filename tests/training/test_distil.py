@@ -52,47 +52,47 @@ def plan_for(table_file, **changes):
 
 def walked(game, table, min_visits):
     """The same by hand: canonical keys reached through positions that the table knows so well."""
-    waiting, found = [game.initial_state()], {game.canonical_hash(game.initial_state())}
+    waiting, keys = [game.initial_state()], {game.canonical_hash(game.initial_state())}
     while waiting:
         state = waiting.pop()
         for action in game.legal_actions(state):
             after = game.play(state, action)
             key = game.canonical_hash(after)
             visits = table.get(np.array([key], np.uint64))[1][0]
-            if not game.is_over(after) and visits >= min_visits and key not in found:
-                found.add(key)
+            if not game.is_over(after) and visits >= min_visits and key not in keys:
+                keys.add(key)
                 waiting.append(after)
-    return found
+    return keys
 
 
 def test_the_positions_of_a_table_are_those_a_walk_by_hand_finds(table_file):
     game, (table, _, _) = engram.game(GAME), table_files.load(table_file)
-    known = known_positions(game, table, min_visits=30)
+    positions = known_positions(game, table, min_visits=30)
     by_hand = {key or 1 for key in walked(game, table, 30)}  # 0 is no key: the empty board's
-    assert set(known.keys.tolist()) == by_hand and len(known) == len(by_hand) > 100
-    for row in range(0, len(known), 7):
-        state = known.states[row]
-        assert (game.canonical_hash(state) or 1) == known.keys[row]
+    assert set(positions.keys.tolist()) == by_hand and len(positions) == len(by_hand) > 100
+    for row in range(0, len(positions), 7):
+        state = positions.states[row]
+        assert (game.canonical_hash(state) or 1) == positions.keys[row]
         mover = 1 if game.to_play(state) == 0 else -1
-        value, visits = table.get(known.keys[row : row + 1])
-        assert known.value[row] == pytest.approx(mover * value[0]) and known.visits[row] == visits[0] >= 30
+        value, visits = table.get(positions.keys[row : row + 1])
+        assert positions.value[row] == pytest.approx(mover * value[0]) and positions.visits[row] == visits[0] >= 30
         for action in range(game.num_actions):
             if action not in game.legal_actions(state):
-                assert known.action_visits[row, action] == -1
+                assert positions.action_visits[row, action] == -1
                 continue
             after = game.play(state, action)
             if game.is_over(after):
-                assert known.action_visits[row, action] == CERTAIN
-                assert known.action_value[row, action] == mover * game.outcome(after)
+                assert positions.action_visits[row, action] == CERTAIN
+                assert positions.action_value[row, action] == mover * game.outcome(after)
             else:
                 value, visits = table.get(np.array([game.canonical_hash(after)], np.uint64))
-                assert known.action_visits[row, action] == visits[0]
-                assert known.action_value[row, action] == pytest.approx(mover * value[0])
+                assert positions.action_visits[row, action] == visits[0]
+                assert positions.action_value[row, action] == pytest.approx(mover * value[0])
     # A win at hand is the best move for certain.
-    wins = (known.action_visits >= CERTAIN) & (known.action_value == 1.0)
+    wins = (positions.action_visits >= CERTAIN) & (positions.action_value == 1.0)
     some = wins.any(1)
-    assert some.any() and wins[some, known.lower_bound[some].argmax(1)].all()
-    assert (replace(known, action_visits=np.zeros_like(known.action_visits)).lower_bound == -1.0).all()
+    assert some.any() and wins[some, positions.lower_bound[some].argmax(1)].all()
+    assert (replace(positions, action_visits=np.zeros_like(positions.action_visits)).lower_bound == -1.0).all()
     assert len(known_positions(game, table, min_visits=30, most=50)) == 50
 
 
@@ -103,8 +103,8 @@ def test_unknown_openings_are_walked_through_and_not_returned():
     table.put(np.array([game.canonical_hash(state)], np.uint64), np.array([0.5]), np.array([100]))
     with pytest.raises(InvalidFile, match="has no position of tic_tac_toe with 10 visits"):
         known_positions(game, table, min_visits=10)
-    known = known_positions(game, table, min_visits=10, passing=1)
-    assert known.keys.tolist() == [game.canonical_hash(state)] and known.value[0] == 0.5
+    positions = known_positions(game, table, min_visits=10, passing=1)
+    assert positions.keys.tolist() == [game.canonical_hash(state)] and positions.value[0] == 0.5
     for wrong in ({"min_visits": 0}, {"passing": -1}, {"most": 0}):
         with pytest.raises(InvalidParameter):
             known_positions(game, table, **wrong)
@@ -112,25 +112,25 @@ def test_unknown_openings_are_walked_through_and_not_returned():
 
 def test_what_is_held_out_depends_on_the_position_alone(table_file):
     plan = plan_for(table_file)
-    known = positions_of(plan)
-    out = held_out(known.keys, 0.2)
-    assert 0.1 < out.mean() < 0.3 and (held_out(known.keys[::-1], 0.2) == out[::-1]).all()
-    assert not (held_out(known.keys, 0.05) & ~out).any()  # a smaller share is a part of a larger one
+    positions = positions_of(plan)
+    out = held_out(positions.keys, 0.2)
+    assert 0.1 < out.mean() < 0.3 and (held_out(positions.keys[::-1], 0.2) == out[::-1]).all()
+    assert not (held_out(positions.keys, 0.05) & ~out).any()  # a smaller share is a part of a larger one
 
 
 def test_data_turn_positions_and_moves_together(table_file):
-    known = positions_of(plan_for(table_file))
-    data = DistillationData(known, None, 0.1)
-    game, chosen = known.game, np.repeat(np.arange(12), len(known.game.symmetries))
+    positions = positions_of(plan_for(table_file))
+    data = DistillationData(positions, None, 0.1)
+    game, rows = positions.game, np.repeat(np.arange(12), len(positions.game.symmetries))
     turns = np.tile(np.arange(len(game.symmetries)), 12)
-    turned, plain = data.at(chosen, turns), data.at(chosen)
+    turned, plain = data.at(rows, turns), data.at(rows)
     for row, turn in enumerate(turns):
         symmetry = game.symmetries[turn]
         assert (turned.planes[row].reshape(2, 9)[:, symmetry.cells] == plain.planes[row].reshape(2, 9)).all()
         assert turned.policy[row, symmetry.actions] == pytest.approx(plain.policy[row])
     assert (turned.policy.sum(1) == pytest.approx(1.0)) and (turned.value == plain.value).all()
-    assert (plain.policy.argmax(1) == known.lower_bound[chosen].argmax(1)).all()
-    assert (plain.policy[known.action_visits[chosen] < 0] == 0.0).all()
+    assert (plain.policy.argmax(1) == positions.lower_bound[rows].argmax(1)).all()
+    assert (plain.policy[positions.action_visits[rows] < 0] == 0.0).all()
 
 
 def test_the_network_learns_what_the_table_knows(table_file, tmp_path):
@@ -138,8 +138,8 @@ def test_the_network_learns_what_the_table_knows(table_file, tmp_path):
     done = distil(plan, tmp_path / "net")
     assert done.done == 300 and done.warnings == ()
     # Held out: at chance the best of some five moves, and the variance of the values.
-    known = positions_of(plan)
-    values = known.value[held_out(known.keys, 0.2)]
+    positions = positions_of(plan)
+    values = positions.value[held_out(positions.keys, 0.2)]
     assert done.validation.positions == len(values)
     assert done.validation.accuracy > 0.4 and done.validation.value_loss < 0.8 * values.var()
     for search in (f"puct(network='{tmp_path / 'net'}')", f"puct(network='{tmp_path / 'net'}',network_rollouts=true)"):
@@ -153,8 +153,8 @@ def test_a_stopped_distillation_goes_on_as_if_undisturbed(table_file, tmp_path):
     distil(plan, tmp_path / "whole")
     for stop in (7, 20, None):
         distil(plan, tmp_path / "parts", stop_at=stop)
-    one, other = (load_network(tmp_path / name / "network.safetensors").weights for name in ("whole", "parts"))
-    assert all(np.array_equal(one[name], other[name]) for name in one)
+    first, other = (load_network(tmp_path / name / "network.safetensors").weights for name in ("whole", "parts"))
+    assert all(np.array_equal(first[name], other[name]) for name in first)
     with pytest.raises(InvalidFile, match=r"another plan .*temperature 0.1 to 0.2"):
         distil(replace(plan, temperature=0.2), tmp_path / "parts")
     with pytest.raises(InvalidFile, match="has no position"):
@@ -196,22 +196,22 @@ def test_the_command_distils_and_fails_in_one_sentence(table_file, tmp_path):
     done = run(*common, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["done"] == 5 and json.loads(done.stdout)["validation"]["positions"] > 0
-    for wrong, said in (
+    for wrong, message in (
         (["-t", str(tmp_path / "none.table"), "-o", str(tmp_path / "other")], "there is no file"),
         (["--temperature", "0"], "--temperature': it must be a number above 0"),
         (["-g", "connect_four", "-o", str(tmp_path / "four")], "tic_tac_toe"),
         (["--steps", "6"], "another plan"),
     ):
         failed = run(*common, *wrong)
-        assert failed.exit_code == 2 and said in failed.stderr and failed.stderr.count("\n") <= 2, failed.output
+        assert failed.exit_code == 2 and message in failed.stderr and failed.stderr.count("\n") <= 2, failed.output
 
 
 def test_a_finished_training_says_again_how_it_ended(table_file, tmp_path):
     plan = plan_for(table_file)
-    whole = distil(plan, tmp_path / "whole")
-    assert whole.losses is not None and whole.validation is not None
+    full = distil(plan, tmp_path / "whole")
+    assert full.losses is not None and full.validation is not None
     again = distil(plan, tmp_path / "whole")
-    assert replace(again, seconds=0.0) == replace(whole, seconds=0.0)
+    assert replace(again, seconds=0.0) == replace(full, seconds=0.0)
     distil(plan, tmp_path / "parts", stop_at=12)
     parts = distil(plan, tmp_path / "parts")
-    assert parts.losses == whole.losses and parts.validation == whole.validation and parts.warnings == whole.warnings
+    assert parts.losses == full.losses and parts.validation == full.validation and parts.warnings == full.warnings

@@ -37,10 +37,10 @@ PLAN = FeaturePlan(
 
 @pytest.fixture(scope="module")
 def sampler():
-    made = GroupSampler(SAMPLING)
+    group_sampler = GroupSampler(SAMPLING)
     for _ in range(25):
-        made.play()
-    return made
+        group_sampler.play()
+    return group_sampler
 
 
 @pytest.fixture(scope="module")
@@ -99,17 +99,17 @@ def test_positions_of_a_search_that_was_edited_are_refused(tmp_path):
 
 
 def test_values_by_search_are_near_the_exact_ones():
-    made = GroupSampler(Sampling("tic_tac_toe", simulations=100, label_simulations=500))
-    while made.positions < 10 * MEMBERS:
-        made.play()
-    groups, solver, game = made.groups(), Solver(3, 3, 3, False), engram.game("tic_tac_toe")
+    group_sampler = GroupSampler(Sampling("tic_tac_toe", simulations=100, label_simulations=500))
+    while group_sampler.positions < 10 * MEMBERS:
+        group_sampler.play()
+    groups, solver, game = group_sampler.groups(), Solver(3, 3, 3, False), engram.game("tic_tac_toe")
     exact = []
     for first, end in zip(groups.offset[:-1], groups.offset[1:], strict=True):
         state = game.initial_state()
         for action in groups.actions[first:end].tolist():
             state = game.play(state, action)
         exact.append(solver.value(int(state["mine"]), int(state["stones"])))
-    assert not made.exact and np.abs(groups.value).max() <= 1.0
+    assert not group_sampler.exact and np.abs(groups.value).max() <= 1.0
     assert np.corrcoef(groups.value.ravel(), exact)[0, 1] > 0.7
 
 
@@ -128,10 +128,10 @@ def test_pairs_are_of_one_group_and_one_mover():
 def test_it_learns_what_values_have_in_common(tmp_path):
     sampling = Sampling("tic_tac_toe", simulations=100)
     plan = replace(PLAN, sampling=sampling, positions=2000, steps=120, batch=8, learning_rate=0.01)
-    said = []
-    done = train_features(plan, tmp_path / "run", progress=said.append)
+    reports = []
+    done = train_features(plan, tmp_path / "run", progress=reports.append)
     assert done.exact and done.warnings == () and done.validation.correlation > 0.4
-    assert said and done.losses.cosine < 0.6
+    assert reports and done.losses.cosine < 0.6
     lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert lines[-1] == json.loads(json.dumps(done.to_json())) | {"seconds": lines[-1]["seconds"], "step": 120}
 
@@ -139,8 +139,8 @@ def test_it_learns_what_values_have_in_common(tmp_path):
 def test_a_stopped_training_goes_on_as_if_undisturbed(trained, tmp_path):
     for stop in (5, 9, None):
         train_features(PLAN, tmp_path / "parts", stop_at=stop)
-    one, other = (load_network(place / "network.safetensors").weights for place in (trained, tmp_path / "parts"))
-    assert all(np.array_equal(one[name], other[name]) for name in one)
+    first, other = (load_network(place / "network.safetensors").weights for place in (trained, tmp_path / "parts"))
+    assert all(np.array_equal(first[name], other[name]) for name in first)
     with pytest.raises(InvalidFile, match=r"another plan \(seed \d+ to \d+\)"):  # of the plan, not of its positions
         train_features(replace(PLAN, seed=PLAN.seed + 1), tmp_path / "parts")
     with pytest.raises(InvalidFile, match=r"another plan .*batch 4 to 5"):
@@ -149,17 +149,17 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(trained, tmp_path):
 
 def test_a_trained_network_keeps_its_policy_and_value(tmp_path):
     torch.manual_seed(1)
-    known = NetworkModule(architecture("residual(blocks=1,filters=8)", engram.game(GAME))).eval()
-    save_network(tmp_path / "known.safetensors", known.network)
+    original = NetworkModule(architecture("residual(blocks=1,filters=8)", engram.game(GAME))).eval()
+    save_network(tmp_path / "known.safetensors", original.network)
     train_features(replace(PLAN, network=str(tmp_path / "known.safetensors")), tmp_path / "run")
-    made = NetworkModule.of(load_network(tmp_path / "run" / "network.safetensors"))
+    result = NetworkModule.of(load_network(tmp_path / "run" / "network.safetensors"))
     planes = torch.rand(5, 2, 5, 5)
-    for theirs, ours in zip(known(planes)[:2], made(planes)[:2], strict=True):
+    for theirs, ours in zip(original(planes)[:2], result(planes)[:2], strict=True):
         assert torch.equal(theirs, ours)
     (tmp_path / "known.safetensors").unlink()  # its own network is there
     train_features(replace(PLAN, network=str(tmp_path / "known.safetensors")), tmp_path / "run")
-    fresh = NetworkModule(architecture(made.configuration.network, engram.game(GAME))).eval()
-    assert not torch.allclose(made(planes, "features")[2], fresh(planes, "features")[2], atol=1e-3)
+    fresh = NetworkModule(architecture(result.configuration.network, engram.game(GAME))).eval()
+    assert not torch.allclose(result(planes, "features")[2], fresh(planes, "features")[2], atol=1e-3)
 
 
 def test_a_memory_compares_by_them(trained):
@@ -177,9 +177,9 @@ def test_a_memory_compares_by_them(trained):
     for layer in ("features", "block1"):
         for equivalence in (0, 50):
             options = f"layer={layer}, num_leaves=1, equivalence={equivalence}"
-            one = engram.Search(game, f'memory_uct(network="{trained}", {options})')
-            one.run(game.initial_state(), engram.Limit(simulations=150), seed=4)
-            visits[layer, equivalence] = one.tree.children()["visit_count"].tolist()
+            variant = engram.Search(game, f'memory_uct(network="{trained}", {options})')
+            variant.run(game.initial_state(), engram.Limit(simulations=150), seed=4)
+            visits[layer, equivalence] = variant.tree.children()["visit_count"].tolist()
     assert visits["features", 0] == visits["block1", 0] and visits["features", 50] != visits["block1", 50]
     with pytest.raises(InvalidParameter, match="layer needs a network"):
         engram.presets.memory_uct(layer="features")
@@ -192,19 +192,19 @@ def test_the_command_line(tmp_path):
               "--json", "-d", str(tmp_path / "x.sqlite")],
     )  # fmt: skip
     assert run.exit_code == 0 and json.loads(run.stdout)["done"] == 3
-    for wrong, said in (
+    for wrong, message in (
         (["--network", "predictor"], "features(…), not predictor"),
         (["--network", "connect_four"], "is a network for connect_four, not for"),
         (["--simulations", "10"], "64 simulations or more"),
     ):
         refused = CliRunner().invoke(app, ["train", "features", "-g", GAME, "-o", str(tmp_path / "no"), *wrong])
-        assert refused.exit_code == 2 and said in " ".join(refused.stderr.split())
+        assert refused.exit_code == 2 and message in " ".join(refused.stderr.split())
 
 
 def test_a_search_that_was_cut_short_is_no_label(monkeypatch):
     sampler = GroupSampler(SAMPLING)
-    whole = sampler._search._search
-    monkeypatch.setattr(sampler._search, "_search", lambda *a, **b: (*whole(*a, **b)[:2], "interrupted"))
+    original = sampler._search._search
+    monkeypatch.setattr(sampler._search, "_search", lambda *a, **b: (*original(*a, **b)[:2], "interrupted"))
     with pytest.raises(KeyboardInterrupt):
         for _ in range(5):
             sampler.play()

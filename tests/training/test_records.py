@@ -65,22 +65,22 @@ def test_positions_are_those_that_were_played(tmp_path, games):
     at = 0
     for k, played in enumerate(games):
         komi = 7.5 if komis[k % 5] == "?" else float(komis[k % 5])
-        one = game_of(f"go:5,komi={komi}")
-        state = one.initial_state()
+        variant = game_of(f"go:5,komi={komi}")
+        state = variant.initial_state()
         wanted = {"B+3.5": 1.0, "W+R": -1.0, "0": 0.0, "W+T": math.nan}[results[k % 4]]
         wanted = math.nan if komis[k % 5] in ("?", "2") else wanted
         for number, action in enumerate(played):
             for turned in (0, 1 + (at % 7)):
-                found = sampler.at(np.array([at]), np.array([turned]))
+                sample = sampler.at(np.array([at]), np.array([turned]))
                 planes = np.zeros((11, 5, 5), np.float32)
-                one.callbacks["encode_history"].from_python(state.ctypes.data, planes.ctypes.data, 4)
+                variant.callbacks["encode_history"].from_python(state.ctypes.data, planes.ctypes.data, 4)
                 expected = np.empty((11, 25), np.float32)
-                expected[:, one.symmetries[turned].cells] = planes.reshape(11, 25)
-                assert (found.planes[0].reshape(11, 25) == expected).all()
-                assert found.policy[0] == one.symmetries[turned].actions[action]
+                expected[:, variant.symmetries[turned].cells] = planes.reshape(11, 25)
+                assert (sample.planes[0].reshape(11, 25) == expected).all()
+                assert sample.policy[0] == variant.symmetries[turned].actions[action]
                 mover = wanted if number % 2 == 0 else -wanted
-                assert found.value[0] == mover or (math.isnan(mover) and math.isnan(found.value[0]))
-            state = one.play(state, action)
+                assert sample.value[0] == mover or (math.isnan(mover) and math.isnan(sample.value[0]))
+            state = variant.play(state, action)
             at += 1
 
 
@@ -97,9 +97,9 @@ def test_passes_over_dead_stones_are_not_learnt_and_the_result_is_that_without_t
 def test_sampling_is_uniform_and_a_function_of_seed_and_number(tmp_path, games):
     records = read(game_of("go:5"), [write(tmp_path / "games.tsv", [row(played) for played in games])])
     sampler = RecordSampler(records, 4)
-    one, again, other = sampler.draw(500, 3, 7), sampler.draw(500, 3, 7), sampler.draw(500, 3, 8)
-    assert (one.planes == again.planes).all() and (one.policy == again.policy).all()
-    assert (one.planes != other.planes).any() and (one.policy != sampler.draw(500, 4, 7).policy).any()
+    first, again, other = sampler.draw(500, 3, 7), sampler.draw(500, 3, 7), sampler.draw(500, 3, 8)
+    assert (first.planes == again.planes).all() and (first.policy == again.policy).all()
+    assert (first.planes != other.planes).any() and (first.policy != sampler.draw(500, 4, 7).policy).any()
     # Stones on the board say how far the game had gone: early and late positions come alike.
     stones = sampler.draw(4000, 0, 0).planes[:, :2].sum((1, 2, 3))
     true = sampler.at(np.arange(records.positions)).planes[:, :2].sum((1, 2, 3))
@@ -108,9 +108,9 @@ def test_sampling_is_uniform_and_a_function_of_seed_and_number(tmp_path, games):
 
 def test_the_split_is_by_game_and_does_not_change_with_the_files(tmp_path):
     games = random_games(5, 200, seed=1)
-    whole = write(tmp_path / "whole.tsv", [row(played) for played in games])
+    full = write(tmp_path / "whole.tsv", [row(played) for played in games])
     half = write(tmp_path / "half.tsv", [row(played) for played in games[::2]])
-    train, held_out = read(game_of("go:5"), [whole]).split(0.25)
+    train, held_out = read(game_of("go:5"), [full]).split(0.25)
     assert 25 <= len(held_out) <= 75 and len(train) + len(held_out) == 200
     moves = lambda part: {part.actions[a:b].tobytes() for a, b in zip(part.offset, part.offset[1:], strict=False)}  # noqa: E731
     assert not moves(train) & moves(held_out)
@@ -127,8 +127,8 @@ def test_ranks_results_and_boards_are_filtered(tmp_path, games):
     every = read(game_of("go:5"), [file])
     assert len(every) == 4 and every.left_out == 1  # a stone on a stone
     assert every.offset[-1] - every.offset[-2] == 2  # two passes end a game, and these come too early
-    kept = {rank: len(read(game_of("go:5"), [f"{file}:{rank}"])) for rank in ("2k", "1k", "1d")}
-    assert kept == {"2k": 3, "1k": 2, "1d": 1}
+    counts = {rank: len(read(game_of("go:5"), [f"{file}:{rank}"])) for rank in ("2k", "1k", "1d")}
+    assert counts == {"2k": 3, "1k": 2, "1d": 1}
     with pytest.raises(InvalidParameter, match="no game of go:5"):
         read(game_of("go:5"), [f"{file}:9d"])
     assert [strength(rank) for rank in ("20k", "1k", "1d", "9d", "1p", "q2100", "?")] == [-19, 0, 1, 9, 10, None, None]

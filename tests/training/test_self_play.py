@@ -43,8 +43,8 @@ class Flat:
 
 
 def games(seed=1, **options):
-    chosen = SelfPlayOptions(**{**OPTIONS.__dict__, **options})
-    return SelfPlay(TIC_TAC_TOE, Flat(), None, chosen, seed)
+    settings = SelfPlayOptions(**{**OPTIONS.__dict__, **options})
+    return SelfPlay(TIC_TAC_TOE, Flat(), None, settings, seed)
 
 
 def played(under_way, rounds):
@@ -53,15 +53,15 @@ def played(under_way, rounds):
 
 
 def test_positions_carry_the_result_for_their_mover():
-    found = played(games(full_share=1.0), 40)
-    assert len(found.value) > 100
-    assert np.allclose(found.policy.sum(1), 1.0, atol=1e-5)
+    examples = played(games(full_share=1.0), 40)
+    assert len(examples.value) > 100
+    assert np.allclose(examples.policy.sum(1), 1.0, atol=1e-5)
     # The planes are the mover's stones and the other's; nothing was searched where a stone lies.
-    assert not (found.policy.reshape(-1, 3, 3) * found.planes.sum(1)).any()
-    assert np.isin(found.value, (-1.0, 0.0, 1.0)).all()
+    assert not (examples.policy.reshape(-1, 3, 3) * examples.planes.sum(1)).any()
+    assert np.isin(examples.value, (-1.0, 0.0, 1.0)).all()
     # One empty cell left: the game ends with this move, and the rules say how.
-    last = found.planes.sum((1, 2, 3)) == 8
-    for planes, value in zip(found.planes[last], found.value[last], strict=True):
+    last = examples.planes.sum((1, 2, 3)) == 8
+    for planes, value in zip(examples.planes[last], examples.value[last], strict=True):
         full = planes[0] + (planes.sum(0) == 0)
         lines = [*full, *full.T, np.diag(full), np.diag(full[::-1])]
         assert value == (1.0 if any(line.sum() == 3 for line in lines) else 0.0)
@@ -85,9 +85,9 @@ def test_first_moves_are_drawn_by_visits_and_later_ones_are_the_most_visited():
     first = {}
     for warm in (9, 0):
         options = SelfPlayOptions(num_games=64, simulations=24, full_share=1.0, noise_share=0.0, temperature_moves=warm)
-        one = SelfPlay(TIC_TAC_TOE, Prefers(), None, options, 1)
-        one.play_round()
-        first[warm] = [TIC_TAC_TOE.hash(state) for state in one._states]
+        self_play = SelfPlay(TIC_TAC_TOE, Prefers(), None, options, 1)
+        self_play.play_round()
+        first[warm] = [TIC_TAC_TOE.hash(state) for state in self_play._states]
     (best,) = set(first[0])
     assert len(set(first[9])) > 4 and first[9].count(best) > 64 // 9
 
@@ -102,28 +102,28 @@ OPTIONS_CHANGED = {
 @pytest.mark.parametrize("option", OPTIONS_CHANGED)
 def test_no_option_of_the_games_is_without_effect(option):
     plain, changed = (played(games(**changes), 30) for changes in ({}, {option: OPTIONS_CHANGED[option]}))
-    assert any(one.tobytes() != other.tobytes() for one, other in zip(plain, changed, strict=True))
+    assert any(first.tobytes() != other.tobytes() for first, other in zip(plain, changed, strict=True))
 
 
 def test_games_go_on_from_a_checkpoint():
-    whole, parts = games(), games()
-    expected = [whole.play_round() for _ in range(30)]
+    full, parts = games(), games()
+    expected = [full.play_round() for _ in range(30)]
     for _ in range(11):
         parts.play_round()
     about, arrays = parts.checkpoint()
     again = games()
     again.restore(about, arrays)
     for wanted in expected[11:]:
-        for one, other in zip(wanted, again.play_round(), strict=True):
-            assert np.array_equal(one, other)
-    assert again.finished == whole.finished and (again.outcomes == whole.outcomes).all()
+        for first, other in zip(wanted, again.play_round(), strict=True):
+            assert np.array_equal(first, other)
+    assert again.finished == full.finished and (again.outcomes == full.outcomes).all()
 
 
 def test_games_that_are_all_alike_are_named():
     same = games(full_share=1.0, noise_share=0.0, temperature_moves=0, num_games=4)
     played(same, 1000)
-    assert any("again and again" in said for said in same.why_not_learning())
-    assert not any("again and again" in said for said in _long(games(temperature_moves=9)).why_not_learning())
+    assert any("again and again" in reason for reason in same.why_not_learning())
+    assert not any("again and again" in reason for reason in _long(games(temperature_moves=9)).why_not_learning())
 
 
 def test_games_that_end_alike_are_not_the_same_games():
@@ -137,7 +137,7 @@ def test_games_that_end_alike_are_not_the_same_games():
     for _ in range(60):
         several.play_round()
     assert len(np.unique(several._ends[: several.finished])) > 0.9 * several.finished > 150
-    assert not any("again and again" in said for said in several.why_not_learning())
+    assert not any("again and again" in reason for reason in several.why_not_learning())
 
 
 def _long(under_way):
@@ -167,10 +167,10 @@ def test_the_window_keeps_the_newest_and_turns_them():
     assert len(np.unique(drawn.planes.reshape(400, -1)[drawn.value == 100], axis=0)) > 1
     other = Replay(TIC_TAC_TOE, (2, 3, 3), 50)
     other.restore(replay.arrays(), replay.added)
-    for one, two in zip(
+    for left, right in zip(
         replay.draw(64, np.random.default_rng(2)), other.draw(64, np.random.default_rng(2)), strict=True
     ):
-        assert np.array_equal(one, two)
+        assert np.array_equal(left, right)
 
 
 class Knows:
@@ -194,17 +194,17 @@ def plan(**changed):
 
 
 def test_training_in_parts_is_training_at_once(tmp_path):
-    whole = train_self_play(plan(gate_pairs=4, gate_simulations=8), tmp_path / "whole")
+    full = train_self_play(plan(gate_pairs=4, gate_simulations=8), tmp_path / "whole")
     for stop in (3, 7, 20, 30):
         parts = train_self_play(plan(gate_pairs=4, gate_simulations=8), tmp_path / "parts", stop_at=stop)
         assert parts.done == stop
-    assert parts.losses == whole.losses
+    assert parts.losses == full.losses
     assert (parts.positions, parts.games, parts.networks, parts.refused) == (
-        whole.positions, whole.games, whole.networks, whole.refused,
+        full.positions, full.games, full.networks, full.refused,
     )  # fmt: skip
     nets = [load_network(tmp_path / name / NETWORK) for name in ("whole", "parts")]
-    for one, other in zip(nets[0].weights.values(), nets[1].weights.values(), strict=True):
-        assert np.array_equal(one, other)
+    for first, other in zip(nets[0].weights.values(), nets[1].weights.values(), strict=True):
+        assert np.array_equal(first, other)
     with pytest.raises(InvalidFile, match=r"another plan \(seed 4 to 5\)"):
         train_self_play(plan(gate_pairs=4, gate_simulations=8, seed=5), tmp_path / "whole")
     noisy = SelfPlayOptions(**{**OPTIONS.__dict__, "noise_share": 0.1})
@@ -231,11 +231,11 @@ def test_batches_of_one_round_are_reported_and_kept_on_the_way(tmp_path, monkeyp
     """After the first round many are due, and learning them takes as long as the whole training."""
     monkeypatch.setattr(self_play_training, "_AT_A_TIME_S", 0.0)
     monkeypatch.setattr(
-        TrainingRun, "tell", lambda run, progress, always=False: seen.append(run.learner.done) or run.standing()
+        TrainingRun, "tell", lambda run, progress, always=False: counts.append(run.learner.done) or run.standing()
     )
-    seen = []
+    counts = []
     train_self_play(plan(steps=20, first=1, reuse=100.0, refresh=1000), tmp_path / "one")
-    assert sorted(set(seen)) == list(range(21))
+    assert sorted(set(counts)) == list(range(21))
 
 
 def test_figures_of_a_deleted_training_do_not_stay(tmp_path):
@@ -255,8 +255,8 @@ def test_a_training_killed_in_its_last_write_has_its_network(tmp_path, monkeypat
     weights = load_network(tmp_path / NETWORK).weights
     assert train_self_play(plan(), tmp_path).done == 30
     curves.report(tmp_path, "a training", "ends", [])  # without a log
-    whole = load_network(tmp_path / NETWORK).weights
-    assert all(np.array_equal(weights[name], whole[name]) for name in whole)
+    final_weights = load_network(tmp_path / NETWORK).weights
+    assert all(np.array_equal(weights[name], final_weights[name]) for name in final_weights)
 
 
 def test_a_new_network_is_new_whatever_files_lie_there(tmp_path, monkeypatch):
@@ -270,14 +270,14 @@ def test_a_training_goes_on_without_the_file_that_it_began_with(tmp_path, monkey
     train_self_play(plan(steps=2), tmp_path / "first")
     start = tmp_path / "start"
     shutil.copy(tmp_path / "first" / NETWORK, start)
-    whole = train_self_play(plan(network=str(start)), tmp_path / "whole")
+    full = train_self_play(plan(network=str(start)), tmp_path / "whole")
     train_self_play(plan(network=str(start)), tmp_path / "parts", stop_at=10)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("os.rename", _killed)  # in its first checkpoint: it has nothing to go on from
         train_self_play(plan(network=str(start)), tmp_path / "killed")
-    assert train_self_play(plan(network=str(start)), tmp_path / "killed").losses == whole.losses
+    assert train_self_play(plan(network=str(start)), tmp_path / "killed").losses == full.losses
     start.unlink()
-    assert train_self_play(plan(network=str(start)), tmp_path / "parts").losses == whole.losses
+    assert train_self_play(plan(network=str(start)), tmp_path / "parts").losses == full.losses
     with pytest.raises(InvalidFile, match="there is no network"):
         train_self_play(plan(network=str(start)), tmp_path / "third")
 
@@ -296,25 +296,25 @@ def _killed(*_):
 
 def test_games_and_network_do_not_depend_on_who_searches(tmp_path):
     def trained(name, workers, **changes):
-        chosen = SelfPlayOptions(**{**OPTIONS.__dict__, "at_once": 3})
-        state = train_self_play(plan(options=chosen, **changes), tmp_path / name, workers=workers)
+        options = SelfPlayOptions(**{**OPTIONS.__dict__, "at_once": 3})
+        state = train_self_play(plan(options=options, **changes), tmp_path / name, workers=workers)
         return state, load_network(tmp_path / name / NETWORK).weights
 
-    one, two = trained("one", 1), trained("two", 2)
-    assert (one[0].positions, one[0].games) == (two[0].positions, two[0].games)
-    assert one[0].max_age == two[0].max_age > 0
-    assert all(np.array_equal(one[1][name], two[1][name]) for name in one[1])
+    alone, two = trained("one", 1), trained("two", 2)
+    assert (alone[0].positions, alone[0].games) == (two[0].positions, two[0].games)
+    assert alone[0].max_age == two[0].max_age > 0
+    assert all(np.array_equal(alone[1][name], two[1][name]) for name in alone[1])
 
 
 def test_asynchronous_play_says_how_old_its_weights_are_and_goes_on(tmp_path):
-    chosen = SelfPlayOptions(**{**OPTIONS.__dict__, "at_once": 4})
+    options = SelfPlayOptions(**{**OPTIONS.__dict__, "at_once": 4})
     for stop in (15, 30):
-        state = train_self_play(plan(options=chosen, asynchronous=True), tmp_path, workers=2, stop_at=stop)
+        state = train_self_play(plan(options=options, asynchronous=True), tmp_path, workers=2, stop_at=stop)
         assert state.done == stop and state.games > 0 and 0 <= state.mean_age <= state.max_age <= stop
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert all({"mean_age", "max_age"} <= line.keys() for line in lines) and lines[-1]["max_age"] > 0
     with pytest.raises(InvalidFile, match="asynchronous"):
-        train_self_play(plan(options=chosen), tmp_path)
+        train_self_play(plan(options=options), tmp_path)
 
 
 PLAN_CHANGED = {
@@ -335,15 +335,15 @@ def test_no_setting_of_a_plan_is_without_effect(tmp_path):
 
 
 def test_the_gate_refuses_a_network_that_loses(tmp_path, monkeypatch):
-    asked = []
+    calls = []
 
     def lost(*_, **options):
-        asked.append((options["simulations"], options["games"]))
+        calls.append((options["simulations"], options["games"]))
         return SimpleNamespace(score=0.4)
 
     monkeypatch.setattr("engram.training.self_play_training.match", lost)
     done = train_self_play(plan(gate_pairs=3, gate_simulations=7), tmp_path)
-    assert (done.networks, done.refused) == (1, 3) and asked == [(7, 6)] * 3
+    assert (done.networks, done.refused) == (1, 3) and calls == [(7, 6)] * 3
 
 
 def test_killed_training_goes_on(tmp_path):
@@ -360,8 +360,8 @@ def test_killed_training_goes_on(tmp_path):
         train_self_play(plan(steps=100_000), tmp_path / "net", stop_at=1)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    found = train_self_play(plan(steps=100_000), tmp_path / "net", stop_at=1)
-    assert found.positions > 0
+    result = train_self_play(plan(steps=100_000), tmp_path / "net", stop_at=1)
+    assert result.positions > 0
 
 
 @pytest.mark.parametrize(

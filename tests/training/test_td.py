@@ -58,9 +58,9 @@ def test_it_learns_tic_tac_toe():
 )
 def test_an_episode_resumed_is_the_episode_undisturbed(tmp_path, changes):
     configuration = replace(SMALL, **changes)
-    whole, first, path = TdLearner(configuration, 3), TdLearner(configuration, 3), tmp_path / "a.table"
+    full, first, path = TdLearner(configuration, 3), TdLearner(configuration, 3), tmp_path / "a.table"
     for _ in range(12):
-        whole.episode()
+        full.episode()
     for _ in range(5):
         first.episode()
     first.save(path)
@@ -68,8 +68,8 @@ def test_an_episode_resumed_is_the_episode_undisturbed(tmp_path, changes):
     second.load(path)
     for _ in range(7):
         second.episode()
-    assert second.table.entries.tobytes() == whole.table.entries.tobytes()
-    assert second.history.tobytes() == whole.history.tobytes()
+    assert second.table.entries.tobytes() == full.table.entries.tobytes()
+    assert second.history.tobytes() == full.history.tobytes()
     other = TdLearner(configuration, 4)
     with pytest.raises(InvalidFile, match="seed 3, not 4"):
         other.load(path)
@@ -177,9 +177,9 @@ def test_no_option_is_without_effect(option):
 
 
 def test_every_option_of_the_command_reaches_the_training(tmp_path, monkeypatch):
-    seen = {}
+    call = {}
     monkeypatch.setattr(
-        "engram.training.td.training.train", lambda *given, **more: seen.update(more, given=given) or []
+        "engram.training.td.training.train", lambda *values, **more: call.update(more, given=values) or []
     )
     options = {**OPTIONS, "symmetric": True, "snapshot_every": 7, "bootstrap": "taken"}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name not in
@@ -190,9 +190,9 @@ def test_every_option_of_the_command_reaches_the_training(tmp_path, monkeypatch)
         "--seed", "5", "--workers", "2", "--evaluate", "uct", "-d", str(tmp_path / "x.sqlite"),
     ])  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert seen["given"][0] == TdConfiguration("tic_tac_toe", **{**options, "symmetric": False})
-    assert seen["plan"] == EvaluationPlan((TdOpponent("uct"),), every=9, games=6, opening_moves=1)
-    assert (seen["episodes"], list(seen["seeds"]), seen["workers"]) == (3, [5, 6], 2)
+    assert call["given"][0] == TdConfiguration("tic_tac_toe", **{**options, "symmetric": False})
+    assert call["plan"] == EvaluationPlan((TdOpponent("uct"),), every=9, games=6, opening_moves=1)
+    assert (call["episodes"], list(call["seeds"]), call["workers"]) == (3, [5, 6], 2)
 
 
 def test_training_in_pieces_equals_training_at_once(tmp_path):
@@ -241,11 +241,11 @@ def test_a_training_killed_goes_on_as_if_nothing_had_happened(tmp_path):
     while standing != (standing := [(file.stat().st_mtime_ns, table_files.about(file)["episodes"]) for file in files]):
         time.sleep(1.5)
     episodes = max(number for _, number in standing) + 25
-    found = {}
+    results = {}
     for name in ("killed", "whole"):
-        found[name] = train(configuration, tmp_path / f"{name}.table", episodes=episodes, seeds=(0, 1), plan=plan,
-                            database=tmp_path / f"{name}.sqlite")  # fmt: skip
-    assert found["killed"] == found["whole"]
+        results[name] = train(configuration, tmp_path / f"{name}.table", episodes=episodes, seeds=(0, 1), plan=plan,
+                              database=tmp_path / f"{name}.sqlite")  # fmt: skip
+    assert results["killed"] == results["whole"]
     for name in ("killed", "killed.seed0", "killed.seed1"):
         assert content(tmp_path / f"{name}.table") == content(tmp_path / f"{name.replace('killed', 'whole')}.table")
 
@@ -290,11 +290,11 @@ def test_a_table_does_not_go_on_against_an_edited_opponent(tmp_path, monkeypatch
 
 def test_a_training_that_goes_on_first_tells_the_episodes_of_every_seed(tmp_path):
     train(SMALL, tmp_path / "t.table", episodes=3, seeds=[0])
-    told = []
+    rows = []
     train(
-        SMALL, tmp_path / "t.table", episodes=4, seeds=[0, 1], progress=lambda now: told.append((now.seed, now.episode))
+        SMALL, tmp_path / "t.table", episodes=4, seeds=[0, 1], progress=lambda now: rows.append((now.seed, now.episode))
     )
-    assert told[0] == (0, 3) and dict(told) == {0: 4, 1: 4}
+    assert rows[0] == (0, 3) and dict(rows) == {0: 4, 1: 4}
 
 
 def test_points_are_recorded_once(tmp_path):
@@ -308,10 +308,10 @@ def test_points_are_recorded_once(tmp_path):
 
 def test_opponents_are_read_with_what_belongs_to_the_match():
     game = engram.game("connect_four")
-    found = parse_opponents("alpha_beta(depth=4,opening_moves=0),uct(exploration=0.5,simulations=100)", game)
-    assert found[0] == TdOpponent("alpha_beta(depth=4, heuristic=naive)", None, 0)
-    assert found[1] == TdOpponent("uct(exploration=0.5)", 100) and parse_opponents("", game) == ()
-    assert found[1].name == "uct(exploration=0.5), 100 simulations"
+    opponents = parse_opponents("alpha_beta(depth=4,opening_moves=0),uct(exploration=0.5,simulations=100)", game)
+    assert opponents[0] == TdOpponent("alpha_beta(depth=4, heuristic=naive)", None, 0)
+    assert opponents[1] == TdOpponent("uct(exploration=0.5)", 100) and parse_opponents("", game) == ()
+    assert opponents[1].name == "uct(exploration=0.5), 100 simulations"
     for wrong in ("uct(simulations=0)", "uct(simulations=many)", "uct(opening_moves=-1)", "utc"):
         with pytest.raises(EngramError):
             parse_opponents(wrong, game)
@@ -368,8 +368,8 @@ def test_each_cause_is_named(changes, options, words):
     history = healthy()
     for name, value in changes.items():
         history[name] = value
-    found = diagnose(replace(SMALL, **options), engram.game("tic_tac_toe"), history)
-    assert (found == []) if words is None else (len(found) == 1 and words in found[0]), found
+    causes = diagnose(replace(SMALL, **options), engram.game("tic_tac_toe"), history)
+    assert (causes == []) if words is None else (len(causes) == 1 and words in causes[0]), causes
     assert diagnose(SMALL, engram.game("tic_tac_toe"), history[:10]) == []
 
 
@@ -447,11 +447,11 @@ def points():
 
 
 def test_a_band_is_student_s_interval_over_seeds():
-    found = band(points())
-    assert found.episodes.tolist() == [0, 100, 200] and found.seeds.tolist() == [3, 3, 3]
-    assert found.mean[0] == pytest.approx(0.5)
+    result = band(points())
+    assert result.episodes.tolist() == [0, 100, 200] and result.seeds.tolist() == [3, 3, 3]
+    assert result.mean[0] == pytest.approx(0.5)
     half = 4.302653 * 0.05 / np.sqrt(3)  # t of 2 degrees of freedom; scores 0.45, 0.50, 0.55
-    assert (found.low[0], found.high[0]) == pytest.approx((0.5 - half, 0.5 + half))
+    assert (result.low[0], result.high[0]) == pytest.approx((0.5 - half, 0.5 + half))
     alone = band(points()[:1])
     assert (alone.low[0], alone.high[0]) == pytest.approx(wilson(0.45, 100))
     assert wilson(0.5, 100) == pytest.approx((0.403832, 0.596168), abs=1e-6)
@@ -508,7 +508,7 @@ def test_a_failing_evaluation_keeps_the_points_before_it(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         train(SMALL, tmp_path / "x.table", episodes=0, seeds=(0,), plan=plan, database=tmp_path / "x.sqlite")
     with TrainingResults(tmp_path / "x.sqlite") as results:
-        assert {point.opponent for point in results.points(plan.key(SMALL))} == {one.name for one in PLAN.opponents}
+        assert {point.opponent for point in results.points(plan.key(SMALL))} == {entry.name for entry in PLAN.opponents}
 
 
 @pytest.mark.parametrize("curve", ["none/curve.png", "."])

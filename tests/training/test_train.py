@@ -76,11 +76,11 @@ def weights(folder):
 
 def test_it_learns_and_logs(data, tmp_path):
     plan = plan_for(data, steps=300, learning_rate=0.01)
-    said = []
-    done = train_records(plan, tmp_path / "run", progress=said.append)
+    reports = []
+    done = train_records(plan, tmp_path / "run", progress=reports.append)
     assert done.done == 300 and done.warnings == ()
     assert done.validation.accuracy > 0.4 and done.validation.value_sign > 0.75  # at chance 0.06 and 0.5
-    assert said[-1] == done and done.losses.policy < said[0].losses.policy
+    assert reports[-1] == done and done.losses.policy < reports[0].losses.policy
     lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == 300 and lines[-1]["positions"] == 9600
     assert list((tmp_path / "run" / "tensorboard").rglob("events*"))
@@ -93,8 +93,8 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
     train_records(plan, tmp_path / "whole")
     for stop in (7, 20, None):
         train_records(plan, tmp_path / "parts", stop_at=stop)
-    one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    first, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert all(torch.equal(first[name], other[name]) for name in first)
     again = train_records(plan, tmp_path / "parts")  # nothing left to do
     assert again.done == 30
     with pytest.raises(InvalidFile, match=r"another plan .*seed 0 to 1"):
@@ -150,10 +150,10 @@ def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_
         result = CliRunner().invoke(app, [*command, "-o", str(tmp_path / name), "--json"])
         assert result.exit_code == 0 and json.loads(result.stdout)["done"] == steps, result.output
     # The network and the optimiser, bit for bit.
-    one, other = (durable.load(tmp_path / name / CHECKPOINT, KIND)[1] for name in ("killed", "whole"))
-    assert one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)
-    one, other = weights(folder), weights(tmp_path / "whole")
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    first, other = (durable.load(tmp_path / name / CHECKPOINT, KIND)[1] for name in ("killed", "whole"))
+    assert first.keys() == other.keys() and all(first[name].tobytes() == other[name].tobytes() for name in first)
+    first, other = weights(folder), weights(tmp_path / "whole")
+    assert all(torch.equal(first[name], other[name]) for name in first)
     with TrainingResults(tmp_path / "x.sqlite") as results:
         recorded = {name.split()[0]: points for name, points in recorded_points(results).items()}
     assert {points[-1].episode for points in recorded.values()} == {steps} and set(recorded) == {"killed", "whole"}
@@ -217,9 +217,9 @@ def test_a_training_goes_on_from_a_known_network(data, tmp_path):
     train_records(plan_for(data), tmp_path / "first")
     about = {"learning_rate": 1e-12, "weight_decay": 0.0, "steps": 1}  # a step that changes next to nothing
     train_records(plan_for(data, network=str(tmp_path / "first"), **about), tmp_path / "second")
-    one, other = weights(tmp_path / "first"), weights(tmp_path / "second")
-    learnt = [name for name in one if "running" not in name and "tracked" not in name]
-    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in learnt)
+    first, other = weights(tmp_path / "first"), weights(tmp_path / "second")
+    learnt = [name for name in first if "running" not in name and "tracked" not in name]
+    assert all(torch.allclose(first[name], other[name], atol=1e-6) for name in learnt)
     with pytest.raises(InvalidParameter, match="is for a board of 4 by 4, not for go:5"):
         train_records(plan_for(data, network=str(tmp_path / "first"), game="go:5"), tmp_path / "third")
 
@@ -271,8 +271,8 @@ def test_a_training_that_averages_goes_on_as_if_undisturbed(data, tmp_path):
     train_records(plan, tmp_path / "whole")
     for stop in (5, 12):
         train_records(plan, tmp_path / "parts", stop_at=stop)
-    one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    first, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert all(torch.equal(first[name], other[name]) for name in first)
     with pytest.raises(InvalidFile, match=r"another plan \(averaged_share 0.5 to 0.0\)"):
         train_records(replace(plan, averaged_share=0.0), tmp_path / "parts")
 
@@ -295,19 +295,19 @@ def test_why_a_run_does_not_learn(data):
         value=np.repeat(same.value, 100), held_out=np.repeat(same.held_out, 100),
     )  # fmt: skip
     assert isinstance(alike, Records)
-    said = " ".join(why_records_cannot_teach(alike))
-    assert "all games are alike" in said and "ends alike" in said
+    reasons = " ".join(why_records_cannot_teach(alike))
+    assert "all games are alike" in reasons and "ends alike" in reasons
     nothing = replace(records, value=np.full(len(records), np.nan))
     assert "no game has a result" in why_records_cannot_teach(nothing)[0]
     good = Validation(100, 1.0, 0.5, 0.5, 0.7, 0.5)
     assert why_nothing_is_learnt(good, records.actions) == []
-    for change, said in (
+    for change, message in (
         ({"accuracy": 0.05}, "at chance"),
         ({"value_spread": 0.0}, "constant"),
         ({"value_sign": 0.3}, "wrong sign"),
     ):
-        (found,) = why_nothing_is_learnt(replace(good, **change), records.actions)
-        assert said in found
+        (reason,) = why_nothing_is_learnt(replace(good, **change), records.actions)
+        assert message in reason
 
 
 def test_the_command_trains_and_fails_in_one_sentence(data, tmp_path):
@@ -319,14 +319,14 @@ def test_the_command_trains_and_fails_in_one_sentence(data, tmp_path):
     assert json.loads(done.stdout)["done"] == 5
     done = run(*common, "--network", "predictor", "--output", str(tmp_path / "moves"), "--json")
     assert json.loads(done.stdout, parse_constant=pytest.fail)["validation"]["value_sign"] is None
-    for wrong, said in (
+    for wrong, message in (
         (["--network", "residual(blocks=2,filters=4)"], "another"),
         (["--network", "residul", "--output", str(tmp_path / "other")], "did you mean"),
         (["--learning-rate", "0"], "--learning-rate': it must be a number above 0"),
         (["--data", str(tmp_path / "none.tsv"), "--output", str(tmp_path / "other")], "there is no file"),
     ):
         failed = run(*common, *wrong)
-        assert failed.exit_code == 2 and said in failed.stderr and failed.stderr.count("\n") <= 2, failed.output
+        assert failed.exit_code == 2 and message in failed.stderr and failed.stderr.count("\n") <= 2, failed.output
     with pytest.raises(InvalidParameter, match="steps"):
         plan_for(data, steps=0)
 

@@ -31,19 +31,19 @@ def bytes_of(search):
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("game", [CONNECT_FOUR, TIC_TAC_TOE, go(5)], ids=str)
 def test_a_loaded_search_goes_on_as_the_undisturbed_one(game, preset, tmp_path):
-    whole, first, second = (Search(game, preset) for _ in range(3))
+    full, first, second = (Search(game, preset) for _ in range(3))
     state = game.initial_state()
-    whole.run(state, Limit(simulations=3333), seed=5)
+    full.run(state, Limit(simulations=3333), seed=5)
     first.run(state, Limit(simulations=1234), seed=5)
     first.save(tmp_path / "tree")
     second.load(tmp_path / "tree")
     result = second.run(second.root, Limit(simulations=3333 - 1234), seed=None)
-    assert bytes_of(second) == bytes_of(whole)
+    assert bytes_of(second) == bytes_of(full)
     # And on to the next moves, the root moved.
-    for search in (second, whole):
+    for search in (second, full):
         search.advance(result.action)
         search.run(search.root, Limit(simulations=500), seed=9)
-    assert bytes_of(second) == bytes_of(whole)
+    assert bytes_of(second) == bytes_of(full)
 
 
 def test_a_tree_loaded_into_a_used_search_forgets_what_that_held(tmp_path):
@@ -87,14 +87,14 @@ def test_other_games_presets_sizes_and_damage_are_refused_and_change_nothing(tmp
     refused(path, "bounded to 500", max_nodes=500)
     with pytest.raises(InvalidFile, match="allowed"):
         search.load(path, max_bytes=1000)
-    whole = path.read_bytes()
-    for length in (0, 7, 100, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:length])
+    data = path.read_bytes()
+    for length in (0, 7, 100, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
         refused(path, "cut short|not a file of engram|damaged")
     rng = np.random.default_rng(0)
     for _ in range(20):
-        at = int(rng.integers(len(whole)))
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << int(rng.integers(8))]) + whole[at + 1 :])
+        at = int(rng.integers(len(data)))
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << int(rng.integers(8))]) + data[at + 1 :])
         refused(path, "tree")
     refused(tmp_path / "nothing", "there is no file")
 

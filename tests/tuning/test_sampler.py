@@ -52,7 +52,7 @@ def test_the_posterior_heeds_the_known_noise():
     unsure = Surrogate(points, scores, [1e-5, 0.05, 1e-5])
     assert sure.mean(points)[1] == pytest.approx(0.7, abs=0.02)
     assert unsure.mean(points)[1] < 0.62
-    deviations = [math.sqrt(one.joint(points)[1][1, 1]) for one in (sure, unsure)]
+    deviations = [math.sqrt(surrogate.joint(points)[1][1, 1]) for surrogate in (sure, unsure)]
     assert deviations[1] > 4 * deviations[0]
 
 
@@ -74,15 +74,15 @@ def test_trials_of_every_state_count_as_what_they_are():
     study.tell(full, 0.6)
     study.ask(RANGES)  # nothing seen of it yet
     observe(running, 0.45, 0.005, 40)
-    seen = observations(RANGES, study.get_trials())
-    assert [(one.score, one.variance, one.games) for one in seen] == [
+    entries = observations(RANGES, study.get_trials())
+    assert [(entry.score, entry.variance, entry.games) for entry in entries] == [
         (0.45, 0.005, 40),
         (0.3, 0.02, 10),
         (0.6, 0.001, 400),
     ]
-    assert seen[1].point == pytest.approx((0.3, 0.2))
-    best = best_of(surrogate_of(seen), RANGES)
-    assert np.abs(np.array(best.point) - seen[2].point).max() < 0.2
+    assert entries[1].point == pytest.approx((0.3, 0.2))
+    best = best_of(surrogate_of(entries), RANGES)
+    assert np.abs(np.array(best.point) - entries[2].point).max() < 0.2
     assert best.mean > 0.5 and best.deviation < 0.06
 
 
@@ -100,32 +100,32 @@ def test_a_known_optimum_is_found_with_few_noisy_trials(acquisition):
         score = generator.binomial(400, truth(trial.params)) / 400
         observe(trial, score, 0.25 / 400, 400)
         study.tell(trial, score)
-    seen = observations(RANGES, study.get_trials())
-    best = best_of(surrogate_of(seen), RANGES)
+    entries = observations(RANGES, study.get_trials())
+    best = best_of(surrogate_of(entries), RANGES)
     assert truth(values_at(RANGES, best.point)) > 0.58
 
 
 def test_the_bound_looks_where_little_is_known_and_improvement_where_the_best_is():
     """Scores fall from a well-known summit at 0.2; nothing is known beyond 0.5."""
     points = np.linspace(0.0, 0.5, 11)[:, None]
-    known = Surrogate(points, 0.6 - 0.5 * (points[:, 0] - 0.2) ** 2, [1e-4] * 11)
-    place = float(known.propose(by_bound=True)[0])
-    mean, covariance = known.joint(np.linspace(0.0, 1.0, 101)[:, None])
+    surrogate = Surrogate(points, 0.6 - 0.5 * (points[:, 0] - 0.2) ** 2, [1e-4] * 11)
+    place = float(surrogate.propose(by_bound=True)[0])
+    mean, covariance = surrogate.joint(np.linspace(0.0, 1.0, 101)[:, None])
     bound = mean + 2.0 * np.sqrt(covariance.diagonal())
     assert place == pytest.approx(np.argmax(bound) / 100, abs=0.03)
-    apart = known.propose([[place]], by_bound=True)
+    apart = surrogate.propose([[place]], by_bound=True)
     assert abs(float(apart[0]) - place) > 0.02  # another process plays there at the moment
 
 
 def test_each_acquisition_plays_its_own_point_and_no_other_is_taken():
-    found = {}
+    points = {}
     for acquisition in ("gain", "ei", "ucb"):
         sampler = NoisySampler(RANGES, num_initial=3, seed=1, acquisition=acquisition)
         study = optuna.create_study(direction="maximize", sampler=sampler)
         for place in (0.1, 0.3, 0.5):
             study.tell(told(study, 0.5 + place / 5, 0.001, 200, exploration=place, first_play_urgency=0.5), 0.5)
-        found[acquisition] = tuple(study.ask(RANGES).params.values())
-    assert len(set(found.values())) == 3
+        points[acquisition] = tuple(study.ask(RANGES).params.values())
+    assert len(set(points.values())) == 3
     with pytest.raises(ValueError, match="there are gain, ei, ucb"):
         NoisySampler(RANGES, acquisition="entropy")
 
@@ -161,8 +161,8 @@ def test_a_hopeless_trial_is_not_extended_and_a_hopeful_one_is():
             study.tell(told(study, score, 0.25 / 200, 200, exploration=place, first_play_urgency=other), score)
     hopeless = told(study, 0.1, 0.09 / 20, 20, exploration=0.02, first_play_urgency=0.5)
     assert not sampler.pays(study, hopeless)
-    whole = told(study, 0.6, 0.25 / 200, 200, exploration=0.5, first_play_urgency=0.5)
-    assert not sampler.pays(study, whole)
+    full = told(study, 0.6, 0.25 / 200, 200, exploration=0.5, first_play_urgency=0.5)
+    assert not sampler.pays(study, full)
 
 
 def test_profiles_and_importance():
@@ -178,7 +178,7 @@ def test_more_processes_than_first_points_look_around_too():
     sampler = NoisySampler(RANGES, num_initial=2, seed=3)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     begun = [study.ask(RANGES).params for _ in range(7)]
-    assert len({tuple(one.values()) for one in begun}) == 7
+    assert len({tuple(params.values()) for params in begun}) == 7
 
 
 WHOLE = {"expand_after": IntDistribution(1, 5)}
@@ -188,10 +188,10 @@ def test_whole_numbers_are_valued_where_they_are():
     """Between two high neighbours the posterior has a summit that no whole number reaches."""
     places = [unit_of(WHOLE["expand_after"], value) for value in range(1, 6)]
     scores = [0.45, 0.6, 0.6, 0.45, 0.4]
-    seen = [
+    entries = [
         Observation(n, (place,), score, 1e-4, 2000) for n, (place, score) in enumerate(zip(places, scores, strict=True))
     ]
-    surrogate = surrogate_of(seen)
+    surrogate = surrogate_of(entries)
     best = best_of(surrogate, WHOLE)
     assert best.point[0] in (places[1], places[2])
     assert best.mean == pytest.approx(float(surrogate.mean(np.array([best.point]))[0]))
@@ -213,8 +213,8 @@ def test_a_trial_outside_the_space_asks_for_no_more_games():
 def test_the_posterior_has_the_unit_of_its_scores(unit):
     points = np.random.default_rng(0).random((12, 1))
     scores = 0.6 - 0.5 * (points[:, 0] - 0.3) ** 2
-    one, other = (Surrogate(points, scale * scores, np.full(12, scale**2 * 4e-4)) for scale in (1.0, unit))
-    np.testing.assert_allclose(other.mean(points) / unit, one.mean(points), atol=1e-3)
+    first, other = (Surrogate(points, scale * scores, np.full(12, scale**2 * 4e-4)) for scale in (1.0, unit))
+    np.testing.assert_allclose(other.mean(points) / unit, first.mean(points), atol=1e-3)
     with pytest.raises(ValueError, match="another unit"):
         Surrogate(points, 1e155 * scores, np.ones(12))
 
@@ -271,5 +271,5 @@ def test_trials_outside_the_space_are_left_out():
             score = 0.9 - (trial.params["x"] - 8.0) ** 2 / 100.0
             observe(trial, score, 1e-4, 100)
             study.tell(trial, score)
-    seen = observations(narrow, study.trials)
-    assert 6 <= len(seen) < 14 and all(0.0 <= entry.point[0] <= 1.0 for entry in seen)
+    entries = observations(narrow, study.trials)
+    assert 6 <= len(entries) < 14 and all(0.0 <= entry.point[0] <= 1.0 for entry in entries)

@@ -58,17 +58,17 @@ def study(file, seed=1):
 
 def games_by_match(file):
     with Results(file, must_exist=True) as results:
-        return {one.id: [game.moves for game in results.games(one.id)] for one in results.matches()}
+        return {entry.id: [game.moves for game in results.games(entry.id)] for entry in results.matches()}
 
 
 def test_a_study_spends_its_games_and_confirms_on_fresh_ones(tmp_path):
     file = tmp_path / "s.sqlite"
-    told = []
-    one = study(file)
-    one.search(told.append)
-    assert told[-1].games == 80
-    assert sum(seen.games for seen in one.observations()) == 80
-    result = one.confirm()
+    reports = []
+    tuning = study(file)
+    tuning.search(reports.append)
+    assert reports[-1].games == 80
+    assert sum(entry.games for entry in tuning.observations()) == 80
+    result = tuning.confirm()
     assert result.games == 20
     assert result.score > 0.7
     played = games_by_match(file)
@@ -84,13 +84,13 @@ def test_the_games_and_the_study_lie_in_the_file_that_was_named(tmp_path, monkey
     for name in ("w?1", "w?2", "50%20{a}"):
         fresh = study(name)
         fresh.search()
-        assert sum(seen.games for seen in fresh.observations()) == 80
+        assert sum(entry.games for entry in fresh.observations()) == 80
     assert {file.name.rsplit("-")[0] for file in tmp_path.iterdir()} == {"w?1", "w?2", "50%20{a}"}
 
 
 def test_a_trial_left_behind_is_taken_up_and_nothing_counts_twice(tmp_path):
     file = tmp_path / "s.sqlite"
-    one = study(file)
+    tuning = study(file)
     slices = []
 
     def stop(progress):
@@ -99,14 +99,14 @@ def test_a_trial_left_behind_is_taken_up_and_nothing_counts_twice(tmp_path):
             raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        one.search(stop)
+        tuning.search(stop)
     before = games_by_match(file)
     study(file).search()
     after = games_by_match(file)
     assert all(after[match][: len(moves)] == moves for match, moves in before.items())
     assert sum(map(len, after.values())) == 80
-    assert {trial.state.name for trial in one.trials()} <= {"COMPLETE", "PRUNED"}
-    assert sum(trial.user_attrs[GAMES] for trial in one.trials()) == 80
+    assert {trial.state.name for trial in tuning.trials()} <= {"COMPLETE", "PRUNED"}
+    assert sum(trial.user_attrs[GAMES] for trial in tuning.trials()) == 80
 
 
 PAIR = space("uct", tune=["exploration=0.2:3:log", "first_play_urgency=0:1"])
@@ -134,11 +134,11 @@ def die():
 
 def killed_before(write, file, die=die):
     """Plays a study, and dies before so many writes after its first seven trials."""
-    one, done = of_two_numbers(file), [0]
-    storage = one.optuna._storage
+    tuning, done = of_two_numbers(file), [0]
+    storage = tuning.optuna._storage
 
     def mortal(act, *values, **options):
-        done[0] += sum(trial.state.is_finished() for trial in one.trials()) >= 7
+        done[0] += sum(trial.state.is_finished() for trial in tuning.trials()) >= 7
         if done[0] > write:
             die()
         return act(*values, **options)
@@ -146,7 +146,7 @@ def killed_before(write, file, die=die):
     for name in ("create_new_trial", "set_trial_param", "set_trial_user_attr", "set_trial_intermediate_value",
                  "set_trial_state_values"):  # fmt: skip
         setattr(storage, name, partial(mortal, getattr(storage, name)))
-    one.search()
+    tuning.search()
 
 
 CHOOSING, WRITES = 2, 12
@@ -166,8 +166,8 @@ def seven_trials(tmp_path_factory):
 def file(seven_trials, tmp_path):
     """A copy of the seven trials."""
     copy = tmp_path / "s.sqlite"
-    with closing(sqlite3.connect(seven_trials)) as whole, closing(sqlite3.connect(copy)) as empty:
-        whole.backup(empty)
+    with closing(sqlite3.connect(seven_trials)) as source, closing(sqlite3.connect(copy)) as empty:
+        source.backup(empty)
     return copy
 
 
@@ -213,7 +213,7 @@ def test_a_point_without_a_player_is_left_out_and_the_study_goes_on(tmp_path):
     failed = [trial for trial in study.trials() if trial.state == optuna.trial.TrialState.FAIL]
     assert failed and all(1.3 < trial.params["width"] < 2.5 for trial in failed)
     assert len(study.faults()) == len(failed) and "no such width" in study.faults()[0]
-    assert sum(seen.games for seen in study.observations()) == 80
+    assert sum(entry.games for entry in study.observations()) == 80
     assert not 1.3 < where.values(study.recommended().point)["width"] < 2.5
 
 
@@ -223,91 +223,91 @@ def test_the_recommended_point_has_a_player(tmp_path):
     study = Study(replace(objective(tmp_path / "s", 5), space=where), max_games=60, confirm_games=20, trial_games=30)
     study.search()
     study.objective.make(where.values(study.recommended().point))
-    assert any(seen.games == 0 for seen in study.observations())
+    assert any(entry.games == 0 for entry in study.observations())
     assert study.confirm().games == 20
 
 
 def test_others_trials_are_left_alone(tmp_path):
     file = tmp_path / "s.sqlite"
-    one = study(file)
-    trial = one.optuna.ask(WHERE.ranges)
+    tuning = study(file)
+    trial = tuning.optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time()})
-    assert one._adopt() is None
+    assert tuning._adopt() is None
     for seconds in (-10_000, 10_000):  # the other one's clock was ahead, or it is gone
         trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() - seconds})
-        assert one._adopt() is not None
+        assert tuning._adopt() is not None
 
 
 def test_the_claim_on_a_trial_is_renewed_while_a_game_lasts(tmp_path, monkeypatch):
     monkeypatch.setattr("engram.tuning.study._LEASE_S", 0.2)
-    one = study(tmp_path / "s.sqlite")
-    trial = one.optuna.ask(WHERE.ranges)
+    tuning = study(tmp_path / "s.sqlite")
+    trial = tuning.optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": 0.0})
     with _renewed(trial):
         end = time.monotonic() + 60.0
-        while one.trials()[0].user_attrs[CLAIM]["time"] == 0.0 and time.monotonic() < end:
+        while tuning.trials()[0].user_attrs[CLAIM]["time"] == 0.0 and time.monotonic() < end:
             time.sleep(0.05)
-    assert one.trials()[0].user_attrs[CLAIM]["time"] > 0.0
+    assert tuning.trials()[0].user_attrs[CLAIM]["time"] > 0.0
 
 
 def test_a_process_of_another_machine_with_our_number_is_not_us(tmp_path):
-    one = study(tmp_path / "s.sqlite")
-    trial = one.optuna.ask(WHERE.ranges)
+    tuning = study(tmp_path / "s.sqlite")
+    trial = tuning.optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": os.getpid(), "owner": "x", "time": time.time()})
-    assert one._adopt() is None
+    assert tuning._adopt() is None
 
 
 def test_a_trial_that_another_finished_meanwhile_is_left_to_it(tmp_path):
-    one, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
-    told = []
+    first, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
+    reports = []
 
     def be_slow(progress):
-        if not told:
+        if not reports:
             trial = other.trials()[0]
             other.optuna.tell(trial.number, state=optuna.trial.TrialState.PRUNED)
-        told.append(progress)
+        reports.append(progress)
 
-    one.search(be_slow)
-    assert sum(seen.games for seen in one.observations()) == 80
-    assert {trial.state.name for trial in one.trials()} <= {"COMPLETE", "PRUNED"}
+    first.search(be_slow)
+    assert sum(entry.games for entry in first.observations()) == 80
+    assert {trial.state.name for trial in first.trials()} <= {"COMPLETE", "PRUNED"}
 
 
 def test_a_database_that_is_made_by_two_at_once_is_opened_by_both(tmp_path, monkeypatch):
-    make, met = optuna.create_study, []
+    make, errors = optuna.create_study, []
 
     def meets(**arguments):
-        if len(met) < 2:
-            met.append(OperationalError("CREATE", {}, Exception("table studies already exists")))
-            raise met[-1]
+        if len(errors) < 2:
+            errors.append(OperationalError("CREATE", {}, Exception("table studies already exists")))
+            raise errors[-1]
         return make(**arguments)
 
     monkeypatch.setattr(optuna, "create_study", meets)
     assert study(tmp_path / "s.sqlite").trials() == []
-    assert len(met) == 2
+    assert len(errors) == 2
 
 
 def test_all_processes_recommend_the_same(tmp_path):
-    one, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
-    early = one.optuna.ask(WHERE.ranges)
+    first, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
+    early = first.optuna.ask(WHERE.ranges)
     observe(early, 0.5, 0.1, 2)
-    one.optuna.tell(early, 0.5)
-    assert one.recommended() == one.best()
-    assert not any(name.startswith(RECOMMENDED) for name in one.optuna.user_attrs)
-    one.search()
-    found = one.recommended()
-    late = one.optuna.ask(WHERE.ranges)
+    first.optuna.tell(early, 0.5)
+    assert first.recommended() == first.best()
+    assert not any(name.startswith(RECOMMENDED) for name in first.optuna.user_attrs)
+    first.search()
+    best = first.recommended()
+    late = first.optuna.ask(WHERE.ranges)
     observe(late, 1.0, 1e-6, 10_000)
-    one.optuna.tell(late, 1.0)
-    assert other.best().point != found.point
-    assert other.recommended() == one.recommended() == found
-    assert str(one.space.values(found.point)["exploration"])[:5] in str(one.confirm().configuration.a)
+    first.optuna.tell(late, 1.0)
+    assert other.best().point != best.point
+    assert other.recommended() == first.recommended() == best
+    assert str(first.space.values(best.point)["exploration"])[:5] in str(first.confirm().configuration.a)
 
 
 def test_a_study_of_one_slice_has_its_report(tmp_path):
     arguments = [*ARGUMENTS, "--storage", str(tmp_path / "s"), "--report", str(tmp_path / "r")]
     arguments[arguments.index("--max-games") + 1] = "40"
-    found = CliRunner().invoke(app, arguments)
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
     report = json.loads((tmp_path / "r" / "tuning.json").read_text())
     assert len(report["progress"]) == 1
     assert len(report["slices"]["exploration"]["mean"]) == len(report["slices"]["exploration"]["value"])
@@ -326,18 +326,18 @@ def test_every_part_of_an_objective_is_played_and_makes_another_study(tmp_path):
     for name, value in changed.items():
         other = replace(plain, **{name: value})
         assert other.key != plain.key
-        played = [one.play({"exploration": 1.0}, 3, 2).configuration.to_json() for one in (plain, other)]
+        played = [variant.play({"exploration": 1.0}, 3, 2).configuration.to_json() for variant in (plain, other)]
         assert played[0] != played[1], name
 
 
 def test_the_options_of_a_study_reach_its_games(tmp_path):
-    one = Study(objective(tmp_path / "s.sqlite"), max_games=300, confirm_games=40, trial_games=60, acquisition="ucb")
-    asked = []
-    play = lambda values, name, games, **_: asked.append(games) or Played(games)  # noqa: E731
-    one.objective = SimpleNamespace(play=play, fault_at=lambda values: "")
-    one.search()
-    assert asked[0] == 6 and max(asked) == 60 and one._sampler._acquisition == "ucb"
-    assert sum(seen.games for seen in one.observations()) == 260
+    tuning = Study(objective(tmp_path / "s.sqlite"), max_games=300, confirm_games=40, trial_games=60, acquisition="ucb")
+    counts = []
+    play = lambda values, name, games, **_: counts.append(games) or Played(games)  # noqa: E731
+    tuning.objective = SimpleNamespace(play=play, fault_at=lambda values: "")
+    tuning.search()
+    assert counts[0] == 6 and max(counts) == 60 and tuning._sampler._acquisition == "ucb"
+    assert sum(entry.games for entry in tuning.observations()) == 260
 
 
 @dataclass
@@ -365,13 +365,13 @@ def test_killed_and_resumed_from_the_command_line(tmp_path):
     process.wait()
     before = games_by_match(file)
     assert 30 <= sum(map(len, before.values())) < 140
-    found = CliRunner().invoke(app, [*ARGUMENTS, "--storage", str(file), "--report", str(tmp_path / "r"), "--json"])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(app, [*ARGUMENTS, "--storage", str(file), "--report", str(tmp_path / "r"), "--json"])
+    assert result.exit_code == 0, result.output
     after = games_by_match(file)
     assert all(after[match][: len(moves)] == moves for match, moves in before.items())
     assert Counter(map(len, after.values())).total() == len(after)
     assert sum(map(len, after.values())) == 140
-    shown = json.loads(found.stdout)
+    shown = json.loads(result.stdout)
     assert shown["games"] == 120
     assert shown["confirmation"]["games"] == 20
     page = (tmp_path / "r" / "index.html").read_text()
@@ -387,19 +387,19 @@ def test_two_processes_share_one_study(tmp_path):
         deadline = time.monotonic() + 200
         while time.monotonic() < deadline and num_recorded(file) == 0:
             time.sleep(0.05)
-        found = CliRunner().invoke(app, [*ARGUMENTS, "--storage", str(file), "--json"])
-        assert found.exit_code == 0, found.output
+        result = CliRunner().invoke(app, [*ARGUMENTS, "--storage", str(file), "--json"])
+        assert result.exit_code == 0, result.output
         assert other.wait(timeout=200) == 0
     finally:
         other.kill()
-    shown = json.loads(found.stdout)
+    shown = json.loads(result.stdout)
     assert shown["confirmation"]["games"] == 20
     played = games_by_match(file)
     # Both work until the games are spent; what one has begun by then it plays to its end.
     assert 140 <= sum(map(len, played.values())) <= 140 + 2 * 20
     with Results(file, must_exist=True) as results:
-        numbers = [sorted(game.number for game in results.games(one.id)) for one in results.matches()]
-    assert all(seen == list(range(len(seen))) for seen in numbers)
+        numbers = [sorted(game.number for game in results.games(entry.id)) for entry in results.matches()]
+    assert all(row == list(range(len(row))) for row in numbers)
     storage = optuna.storages.RDBStorage(f"sqlite:///{file}")
     claims = [
         trial.user_attrs.get(CLAIM, {}).get("process")
@@ -435,13 +435,13 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path, monkeypatch):
 def whole_study(tmp_path_factory):
     """The database of a study that has spent its games, as one file."""
     folder = tmp_path_factory.mktemp("whole_study")
-    whole = study(folder / "s.sqlite")
-    whole.search()
-    whole.recommended()
+    tuning = study(folder / "s.sqlite")
+    tuning.search()
+    tuning.recommended()
     with closing(sqlite3.connect(folder / "s.sqlite")) as played, closing(sqlite3.connect(folder / "whole")) as copy:
         played.backup(copy)
     shutil.copyfile(folder / "whole", folder / "again")
-    assert study(folder / "again").recommended() == whole.recommended()
+    assert study(folder / "again").recommended() == tuning.recommended()
     return folder / "whole"
 
 
@@ -471,5 +471,5 @@ def test_a_database_without_studies_is_only_read(tmp_path):
     match("tic_tac_toe", "random", "random", games=2, workers=1, database=tmp_path / "m.sqlite")
     with pytest.raises(DatabaseError, match="holds no study"):
         recorded_study(str(tmp_path / "m.sqlite"), "x")
-    with Database(tmp_path / "m.sqlite", must_exist=True) as kept:
-        assert "studies" not in sqlalchemy.inspect(kept.engine).get_table_names()
+    with Database(tmp_path / "m.sqlite", must_exist=True) as database:
+        assert "studies" not in sqlalchemy.inspect(database.engine).get_table_names()

@@ -35,7 +35,7 @@ def visit(browser, served):
         return visits[-1][0]
 
     yield open_page
-    for one, strict in visits:
-        one.close()
-        assert one.hosts - {None} == {"127.0.0.1"}  # a file that is saved has an address without a host
-        assert not strict or not one.complaints, one.complaints
+    for session, strict in visits:
+        session.close()
+        assert session.hosts - {None} == {"127.0.0.1"}  # a file that is saved has an address without a host
+        assert not strict or not session.complaints, session.complaints

@@ -156,8 +156,8 @@ def test_sgf_goes_in_and_out(client):
 
 
 def test_a_search_streams_and_agrees_with_the_library(client):
-    asked = {"game": "connect_four", "moves": ["4"], "search": "uct", "simulations": 3000, "seed": 5}
-    last = list(messages(client, sent(client, "searches", **asked)["id"]))[-1]
+    request = {"game": "connect_four", "moves": ["4"], "search": "uct", "simulations": 3000, "seed": 5}
+    last = list(messages(client, sent(client, "searches", **request)["id"]))[-1]
     game = engram.game("connect_four")
     result = engram.Search(game, "uct").run(game.play_moves("4"), engram.Limit(simulations=3000), seed=5)
     assert last["stopped"] == "simulations" and last["action"] == result.action and last["player"] == 1
@@ -167,14 +167,14 @@ def test_a_search_streams_and_agrees_with_the_library(client):
 
 def test_an_endless_search_streams_while_it_thinks_and_is_stopped(client):
     search = sent(client, "searches", game="go:5", search="rave")["id"]
-    seen = []
+    updates = []
     for message in messages(client, search):
-        seen.append(message)
-        if len(seen) == 2:
+        updates.append(message)
+        if len(updates) == 2:
             sent(client, f"searches/{search}/stop")
-    assert seen[0]["stopped"] == "running" and seen[-1]["stopped"] == "interrupted"
-    assert seen[0]["simulations"] < seen[1]["simulations"] <= seen[-1]["simulations"]
-    assert any(row[7] is not None for row in seen[-1]["moves"])  # AMAF
+    assert updates[0]["stopped"] == "running" and updates[-1]["stopped"] == "interrupted"
+    assert updates[0]["simulations"] < updates[1]["simulations"] <= updates[-1]["simulations"]
+    assert any(row[7] is not None for row in updates[-1]["moves"])  # AMAF
 
 
 def test_values_of_a_game_with_points_lie_within_their_bounds(client):
@@ -194,8 +194,8 @@ def test_values_of_a_game_with_points_lie_within_their_bounds(client):
 
 
 def test_memory_is_in_the_snapshot(client):
-    asked = {"game": "connect_four", "search": "memory_uct(keep_states=true)", "simulations": 4000}
-    last = list(messages(client, sent(client, "searches", **asked)["id"]))[-1]
+    request = {"game": "connect_four", "search": "memory_uct(keep_states=true)", "simulations": 4000}
+    last = list(messages(client, sent(client, "searches", **request)["id"]))[-1]
     assert any(row[6] is not None for row in last["moves"])
 
 
@@ -249,8 +249,8 @@ def test_ended_searches_are_dropped_after_a_while(client):
         if number == 0:
             sent(client, f"searches/{ids[0]}/node", path=[])  # those that a page has looked into go last
     assert refused(client, f"searches/{ids[1]}/stop", 404)
-    for kept in (ids[0], ids[-1]):
-        sent(client, f"searches/{kept}/stop")
+    for search in (ids[0], ids[-1]):
+        sent(client, f"searches/{search}/stop")
 
 
 SURROGATE = """
@@ -328,8 +328,8 @@ def test_a_slow_watcher_gets_the_newest_message_only():
 
 def test_the_part_of_a_tree_that_is_seen(client):
     """Visits add up, narrow nodes are left out, and 100,000 nodes are a small answer."""
-    asked = {"game": "connect_four", "search": "uct", "simulations": 100_000}
-    search = sent(client, "searches", **asked)["id"]
+    request = {"game": "connect_four", "search": "uct", "simulations": 100_000}
+    search = sent(client, "searches", **request)["id"]
     last = list(messages(client, search))[-1]
     assert last["nodes"] > 100_000
     answer = client.post(f"/api/searches/{search}/tree", json={"path": [], "width": 1200, "depth": 20})
@@ -369,8 +369,8 @@ def test_a_growing_tree_answers_while_it_grows(client):
 def test_two_searches_of_one_position_are_compared(client):
     ids = []
     for text in ("uct", "uct(backup=softmax(temperature=4))"):
-        asked = {"game": "connect_four", "search": text, "simulations": 4000, "explain": True, "moves": ["4"]}
-        ids.append(sent(client, "searches", **asked)["id"])
+        request = {"game": "connect_four", "search": text, "simulations": 4000, "explain": True, "moves": ["4"]}
+        ids.append(sent(client, "searches", **request)["id"])
         last = list(messages(client, ids[-1]))[-1]
         explanation = last["explanation"]
         assert last["name"] in explanation["reasons"][0] and explanation["looks"][-1]["simulations"] == 4000
@@ -387,21 +387,21 @@ def test_two_searches_of_one_position_are_compared(client):
 
 def test_a_memory_tells_its_witnesses_and_its_map(client):
     text = "memory_uct(capacity=300,keep_states=true,neighbours=exact)"
-    asked = {"game": "connect_four", "search": text, "simulations": 3000, "moves": ["4"]}
-    search = sent(client, "searches", **asked)["id"]
+    request = {"game": "connect_four", "search": text, "simulations": 3000, "moves": ["4"]}
+    search = sent(client, "searches", **request)["id"]
     list(messages(client, search))
-    told = sent(client, f"searches/{search}/memory", path=[3])
-    assert told["moves"] == ["4"] and told["to_play"] == 0 and told["entries"] == told["capacity"] == 300
-    weights = [one["weight"] for one in told["witnesses"]]
+    data = sent(client, f"searches/{search}/memory", path=[3])
+    assert data["moves"] == ["4"] and data["to_play"] == 0 and data["entries"] == data["capacity"] == 300
+    weights = [item["weight"] for item in data["witnesses"]]
     assert weights == sorted(weights, reverse=True) and 0 < sum(weights) <= 1.001
     # The same by hand: an exact index answers alike in the library.
     game = engram.game("connect_four")
     library = engram.Search(game, text)
     library.run(game.play_moves("4"), engram.Limit(simulations=3000), seed=0)
     expected = explain_memory(library, game.play_moves("44"), most=12)
-    assert told["value"] == round(expected.value, 4)
-    assert [one["cosine"] for one in told["witnesses"]] == [round(w.neighbour.cosine, 4) for w in expected.witnesses]
-    assert [one["position"]["diagram"] for one in told["witnesses"]] == [w.board for w in expected.witnesses]
+    assert data["value"] == round(expected.value, 4)
+    assert [item["cosine"] for item in data["witnesses"]] == [round(w.neighbour.cosine, 4) for w in expected.witnesses]
+    assert [item["position"]["diagram"] for item in data["witnesses"]] == [w.board for w in expected.witnesses]
     chart = sent(client, f"searches/{search}/map")
     points = chart["points"]
     assert (
@@ -450,8 +450,8 @@ def test_matches_are_read_as_they_are_recorded(recorded):
         assert match["curve"][-1][:2] == [expected.games, round(expected.score, 5)]
         assert match["curve"][-1][7] == round(expected.sprt.llr, 5) and match["sprt"]["lower"] < 0 < match["elo1"]
         listed = sent(client, "matches/1/games", first=2)["games"]
-        assert [one["number"] for one in listed] == list(range(2, len(games)))
-        assert {one["players"] for one in listed} == {2}  # one player wins nothing, and reaches a return
+        assert [entry["number"] for entry in listed] == list(range(2, len(games)))
+        assert {entry["players"] for entry in listed} == {2}  # one player wins nothing, and reaches a return
         game = sent(client, "matches/1/games", number=3)
         tic_tac_toe = engram.game("tic_tac_toe")
         assert game["moves"] == tic_tac_toe.move_names(games[3].moves) and game["players"] == 2
@@ -500,9 +500,9 @@ STUDY = """
 def test_a_damaged_study_is_said_and_hides_nothing_else(recorded, damage):
     with closing(sqlite3.connect(recorded)) as connection, client_of(database=recorded) as client:
         connection.executescript(STUDY)
-        one, two = client.get("/api/ratings").json()["studies"]
-        assert one["about"] == "uct in hex against a player: " and two["trials"][0]["score"] == 0.25
-        assert one["trials"] == [
+        first, second = client.get("/api/ratings").json()["studies"]
+        assert first["about"] == "uct in hex against a player: " and second["trials"][0]["score"] == 0.25
+        assert first["trials"] == [
             {"number": 0, "values": {"exploration": 1.5}, "score": 0.5, "games": 0, "deviation": 0.0}
         ]
         connection.execute(damage)
@@ -510,7 +510,7 @@ def test_a_damaged_study_is_said_and_hides_nothing_else(recorded, damage):
         ratings = client.get("/api/ratings").json()
         assert ratings["studies"] == [
             {"name": "one", "about": "that cannot be read: a row of it is damaged", "trials": []},
-            two,
+            second,
         ]
         assert (len(ratings["leagues"]), len(ratings["trainings"])) == (1, 2)
 
@@ -526,7 +526,7 @@ class Ended:
 
 def test_no_password_of_a_database_is_shown(monkeypatch):
     monkeypatch.setattr(
-        web_runs.subprocess, "Popen", lambda *given, **more: (_ for _ in ()).throw(OSError("stop here"))
+        web_runs.subprocess, "Popen", lambda *values, **more: (_ for _ in ()).throw(OSError("stop here"))
     )
     shown = []
     monkeypatch.setattr(web_runs.shlex, "join", lambda words: shown.extend(words) or "")
@@ -770,8 +770,8 @@ def test_a_game_of_another_package_opens_no_file(client, tmp_path, module, game)
 
 
 def test_the_command_refuses_what_it_cannot_serve(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
         for options, word in (
             (["--port", port], "port"), (["--host", "0.0.0.0"], "one address"), (["-g", "chess"], "chess"),
             (["-s", "nothing"], "nothing"), (["--max-searches", "0"], "whole number"),
@@ -794,8 +794,8 @@ def test_silent_connections_end_and_leave_room_for_others(tmp_path):
                 while connection.recv(1 << 16):
                     pass
             if connection is silent[-20]:
-                beyond = time.monotonic() - begin
-        assert beyond < time.monotonic() - begin - 3
+                seconds = time.monotonic() - begin
+        assert seconds < time.monotonic() - begin - 3
         assert httpx.get(server.address.split("/#")[0], timeout=60).status_code == 200
     finally:
         server.close()

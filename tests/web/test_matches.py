@@ -91,9 +91,9 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     page = visit(results.address).page
     page.get_by_role("button", name="Matches").click()
     expect(page.locator(".run b").first).to_have_text("playing")
-    seen = page.locator(".all tbody tr").first.locator("td").nth(1)
-    before = seen.text_content()
-    expect(seen).not_to_have_text(before)  # new games show by themselves
+    cell = page.locator(".all tbody tr").first.locator("td").nth(1)
+    before = cell.text_content()
+    expect(cell).not_to_have_text(before)  # new games show by themselves
     page.locator(".all tbody tr").first.get_by_role("button").click()
     expect(page.locator(".games tbody tr")).to_have_count(40)
     page.get_by_role("button", name="More games").dblclick()
@@ -104,12 +104,12 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     stopped = games()
     start()
     expect(page.locator(".run b").first).to_have_text("playing")
-    expect(seen).not_to_have_text(re.compile(f"^{stopped:,}of"))
+    expect(cell).not_to_have_text(re.compile(f"^{stopped:,}of"))
     expect(page.locator(".all tbody tr")).to_have_count(3)
     page.get_by_role("button", name="Stop").hover()
     page.mouse.down()
-    before = seen.text_content()
-    expect(seen).not_to_have_text(before)  # the page is drawn anew while the button is held
+    before = cell.text_content()
+    expect(cell).not_to_have_text(before)  # the page is drawn anew while the button is held
     page.mouse.up()
     expect(page.locator(".run b").first).to_have_text("stopped")
     assert games() > stopped

@@ -20,11 +20,11 @@ AXE = Path(__file__).parent / "axe.min.js"
 def serious(page):
     """Findings of axe-core that keep people out."""
     page.evaluate(AXE.read_text())
-    found = page.evaluate("() => axe.run().then((found) => found.violations)")
+    violations = page.evaluate("() => axe.run().then((found) => found.violations)")
     return [
-        (one["id"], [node["html"][:120] for node in one["nodes"]][:3])
-        for one in found
-        if one["impact"] in ("serious", "critical")
+        (violation["id"], [node["html"][:120] for node in violation["nodes"]][:3])
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
     ]
 
 
@@ -225,8 +225,8 @@ def test_analysis_streams_stops_and_shows_its_line(visit):
 
 
 def test_variations_and_the_link_to_a_position(visit):
-    one = visit()
-    page = one.page
+    session = visit()
+    page = session.page
     for column in (4, 3):
         page.get_by_role("button", name=f"Column {column}").click()
         expect(page.locator(".history")).to_contain_text(str(column))
@@ -235,7 +235,7 @@ def test_variations_and_the_link_to_a_position(visit):
     expect(page.locator(".history .variation")).to_have_text("3")
     page.locator(".history .variation").click()
     expect(page.locator(".history .present")).to_have_text("3")
-    other = one.context.new_page()
+    other = session.context.new_page()
     address = copied_link(page)
     other.goto(address)
     expect(other.locator(".history button.main")).to_have_text(["4", "3"])

@@ -32,7 +32,7 @@ def strokes(drawn):
         parts = "".join(letter if letter in "0123456789.-" else f" {letter} " for letter in text).split()
         return [round(float(part), 2) if part.strip("-.").replace(".", "").isdigit() else part for part in parts]
 
-    return [[rounded(attribute) for attribute in one] for one in drawn]
+    return [[rounded(attribute) for attribute in element] for element in drawn]
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -61,7 +61,7 @@ def test_a_board_without_a_script_is_the_page_s_own(browser, name):
           element.show(position, { last });
           element.heat = new Map(heat);
         }""",
-        [scene, position, actions[-1], [[one, vars(heat[one])] for one in heat]],
+        [scene, position, actions[-1], [[action, vars(heat[action])] for action in heat]],
     )
     drawn, theirs = (strokes(page.locator(at).evaluate(STROKES)) for at in ("div > svg", "engram-board svg"))
     assert len(drawn) > 9
@@ -148,7 +148,7 @@ def test_a_legend_of_long_names_takes_nothing_from_the_curves_and_paper_is_light
           return [...new Set(seen)];
         }"""
     # The single point, in the colour of the light.
-    until(page, lambda: "31,107,102" in (seen := page.evaluate(pixels)) and "95,196,186" not in seen)
+    until(page, lambda: "31,107,102" in (colours := page.evaluate(pixels)) and "95,196,186" not in colours)
     context.close()
 
 
@@ -195,8 +195,8 @@ def report(tmp_path_factory):
 def test_a_report_opens_from_the_disk_and_all_can_read_it(browser, report, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
-    asked, complaints = [], []
-    page.on("request", lambda request: asked.append(request.url))
+    addresses, complaints = [], []
+    page.on("request", lambda request: addresses.append(request.url))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda line: line.type in ("error", "warning") and complaints.append(line.text))
     page.goto(f"file://{report}")
@@ -217,7 +217,7 @@ def test_a_report_opens_from_the_disk_and_all_can_read_it(browser, report, width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     back = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert (sum(map(int, back[4:-1].split(","))) < 200) is (scheme == "dark")
-    assert asked == [f"file://{report}"] and not complaints
+    assert addresses == [f"file://{report}"] and not complaints
     assert serious(page) == []
     context.close()
 

@@ -81,30 +81,30 @@ def mount(browser):
 def test_an_analysis_streams_and_stops(mount):
     widget = engram.widget(engram.Search("connect_four", "memory_uct"), limit=engram.Limit(seconds=600))
     notebook = mount(widget)
-    one = notebook.one
-    one.get_by_role("button", name="Analyse").click()
-    seen = set()
-    while len(seen) < 3:  # three different snapshots of one search
+    view = notebook.one
+    view.get_by_role("button", name="Analyse").click()
+    texts = set()
+    while len(texts) < 3:  # three different snapshots of one search
         notebook.follow()
-        text = one.locator(".progress").inner_text()
+        text = view.locator(".progress").inner_text()
         assert "search failed" not in text
-        seen |= {text} if "thinking" in text else set()
-    expect(one.locator("engram-board .heat")).not_to_have_count(0)
-    expect(one.get_by_role("columnheader", name="Memory")).to_be_visible()
-    one.get_by_role("button", name="Stop").click()
+        texts |= {text} if "thinking" in text else set()
+    expect(view.locator("engram-board .heat")).not_to_have_count(0)
+    expect(view.get_by_role("columnheader", name="Memory")).to_be_visible()
+    view.get_by_role("button", name="Stop").click()
     assert widget.wait(60) is not None and not widget.running
     notebook.follow()
-    expect(one.locator(".progress")).to_contain_text("stopped")
+    expect(view.locator(".progress")).to_contain_text("stopped")
     visits = [move.visits for move in widget.result.moves]
     assert sum(visits) + 1 == widget.result.simulations  # the first one values the root
-    shares = one.locator("engram-moves .share").all_inner_texts()
+    shares = view.locator("engram-moves .share").all_inner_texts()
     assert shares[0].startswith(str(round(100 * visits[0] / sum(visits)))[:1])
-    one.locator("engram-moves tbody tr").first.hover()
-    expect(one.locator("engram-board .ghost")).not_to_have_count(0)
+    view.locator("engram-moves tbody tr").first.hover()
+    expect(view.locator("engram-board .ghost")).not_to_have_count(0)
     notebook.page.mouse.move(0, 0)
     for heat in ("Value", "Memory", "Nothing"):
-        one.get_by_label("Show").select_option(label=heat)
-        expect(one.locator("engram-board .heat")).to_have_count(0 if heat == "Nothing" else 7)
+        view.get_by_label("Show").select_option(label=heat)
+        expect(view.locator("engram-board .heat")).to_have_count(0 if heat == "Nothing" else 7)
 
 
 def test_moves_are_played_on_the_board_and_taken_back(mount):
