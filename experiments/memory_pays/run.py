@@ -69,8 +69,8 @@ def episode(search: Any, seed: int, simulations: int, watch: Any = None, *, forg
         action = search.run(state, Limit(simulations=simulations), seed=derive_seed(seed, number)).action
         if watch is not None:
             watch(search, state, number)
-        for is_natures in (False, True) if played.has("chance") else (False,):
-            move = played.drawn(state, draw.random()) if is_natures else action
+        for is_chance_node in (False, True) if played.has("chance") else (False,):
+            move = played.drawn(state, draw.random()) if is_chance_node else action
             state = played.play(state, move)
             search.advance(move)
             total -= played.reward(state)

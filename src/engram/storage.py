@@ -173,7 +173,7 @@ def _sort_header(path: Path) -> None:
 
 
 def hold(lock: Path, refusal: str) -> AbstractContextManager[Any]:
-    """Holds a lock file from now until the block ends that takes the answer.
+    """Takes a lock file at once; returns a context manager that releases it.
 
     Args:
       refusal: the sentence where another process holds it.

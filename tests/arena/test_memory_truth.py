@@ -64,7 +64,7 @@ def test_rows_resume_and_agree(tmp_path):
     count = CHUNK + 3
     first = memory_truth(GAME, searches[:1], 60, positions=count, seed=3)
     reports = []
-    again = memory_truth(GAME, searches, 60, positions=count, seed=3, known=first, rows_done=reports.append)
+    again = memory_truth(GAME, searches, 60, positions=count, seed=3, earlier_rows=first, rows_done=reports.append)
     assert again[: len(first)] == first and len(reports) == 1
     assert [row.visits_low for row in first] == [2**k for k in range(len(first))]
     for row in again:

@@ -88,7 +88,7 @@ def test_nature_draws_by_the_same_numbers_in_both_games_of_a_pair():
         game = OngoingGame(setup.configuration, setup.game, number, ((), setup.game.initial_state()))
         drawn = []
         while not game.ended:
-            if game.is_natures:
+            if game.is_chance_node:
                 drawn.append(game.draw())
             else:
                 game.play(engram.player.Choice(0))

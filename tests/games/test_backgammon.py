@@ -289,7 +289,7 @@ def test_gammons_count_twice_and_with_a_checker_behind_thrice():
         end = game.play_moves("2-1 1/off(2)", state)
         assert game.is_over(end) and game.outcome(end) == points and game.outcome(end, 1) == -points
     assert game.bounds == (-3.0, 3.0)
-    assert engram.check_game(game, games=3).beyond == ("chance", "bounds of its own")
+    assert engram.check_game(game, games=3).general_features == ("chance", "bounds of its own")
     with pytest.raises(InvalidSpecification, match="gammons"):
         engram.game("backgammon:gammons=7")
 
@@ -305,7 +305,7 @@ def test_dice_of_a_diagram_may_stand_together(dice):
 
 
 def test_the_contract_the_file_and_the_end(tmp_path):
-    assert engram.check_game(GAME, games=5).beyond == ("chance",)
+    assert engram.check_game(GAME, games=5).general_features == ("chance",)
     state = GAME.play_moves("6-5 24/18 18/13 4-4 1/5")
     search = engram.Search(GAME, "uct")
     search.run(state, engram.Limit(simulations=200))

@@ -59,7 +59,7 @@ def test_the_oracle_solves_pig():
 @pytest.mark.parametrize("text", ["pig", "pig:goal=4,sides=2", "pig:goal=20"])
 def test_pig_keeps_the_contract(text):
     report = engram.check_game(engram.game(text), games=3)
-    assert report.beyond == ("chance",)
+    assert report.general_features == ("chance",)
     assert report.draws == 0
 
 
@@ -277,7 +277,7 @@ def test_2048_begins_with_two_tiles():
 def test_2048_keeps_the_contract_and_is_searched():
     game = engram.game("2048")
     report = engram.check_game(game, games=1)
-    assert report.players == 1 and report.beyond[:3] == ("one player", "chance", "rewards on the way")
+    assert report.players == 1 and report.general_features[:3] == ("one player", "chance", "rewards on the way")
     state = game.play_moves("2@a1 2@b1")
     result = engram.Search(game, "uct(bounds=learnt)").run(state, engram.Limit(simulations=300))
     low, high = result.bounds

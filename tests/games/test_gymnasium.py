@@ -50,7 +50,7 @@ CLIFF = "gymnasium:CliffWalking-v1,max_episode_steps=1000"
 def test_environments_keep_the_contract(text, kind, features):
     game = game_of(text)
     assert isinstance(game, kind)
-    assert ", ".join(game.beyond).startswith(features)
+    assert ", ".join(game.general_features).startswith(features)
     assert engram.check_game(game, games=3).players == 1
     assert game_of(game.name).name == game.name
     result = engram.Search(game, "uct(bounds=learnt)").run(game.initial_state(), engram.Limit(simulations=30))

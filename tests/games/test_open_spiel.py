@@ -163,8 +163,10 @@ def test_values_through_chance_agree_with_expectimax(text, preset):
     for _ in range(3):
         state, moves = game.initial_state(), 0
         while not game.is_over(state) and (moves < 4 or game.to_play(state) == NATURE):
-            is_natures = game.to_play(state) == NATURE
-            state = game.play(state, game.drawn(state, rng.random()) if is_natures else game.legal_actions(state)[0])
+            is_chance_node = game.to_play(state) == NATURE
+            state = game.play(
+                state, game.drawn(state, rng.random()) if is_chance_node else game.legal_actions(state)[0]
+            )
             moves += 1
         if game.is_over(state):
             continue
@@ -194,8 +196,8 @@ def test_rollouts_from_nature_and_from_a_player_have_the_mean_of_all_games(text)
         values = [game._user_rollout(state.copy(), seed * 7919) for seed in range(1500)]
         error = max(np.std(values) / len(values) ** 0.5, 1e-9)
         assert np.mean(values) == pytest.approx(mean(state.state, cache), abs=4 * error)
-        is_natures = game.to_play(state) == NATURE
-        state = game.play(state, game.drawn(state, 0.3) if is_natures else game.legal_actions(state)[0])
+        is_chance_node = game.to_play(state) == NATURE
+        state = game.play(state, game.drawn(state, 0.3) if is_chance_node else game.legal_actions(state)[0])
 
 
 def test_who_moves_first_is_player_0_whatever_open_spiel_calls_them():

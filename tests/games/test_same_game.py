@@ -149,7 +149,7 @@ def test_the_last_group_brings_the_bonus():
 def test_games_keep_the_contract_and_wrong_ones_are_refused():
     for text in BOARDS:
         report = engram.check_game(engram.game(text), games=3)
-        assert report.beyond == ("one player", "rewards on the way", "bounds of its own")
+        assert report.general_features == ("one player", "rewards on the way", "bounds of its own")
     for text in ("position=0", "position=21", "rows=10", "seed=1,rows=1", "seed=1,colours=10", "seed=-1"):
         with pytest.raises(InvalidSpecification, match="same_game"):
             engram.game(f"same_game:{text}")

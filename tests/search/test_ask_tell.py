@@ -20,7 +20,7 @@ from engram.memory.features import Features
 from engram.memory.similar_positions import remembering
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset as preset_of
-from engram.search.evaluation import Evaluation, Outside
+from engram.search.evaluation import Evaluation, ExternalEvaluator
 from engram.search.extensions.bias_correction import ERRORS
 from engram.search.tree import Tree
 from tests.games_for_tests import PickPosition, walk
@@ -91,7 +91,7 @@ def told(search, leaf):
 @pytest.mark.parametrize("name", GAMES)
 def test_the_tree_is_that_of_a_batch_evaluator(name, text, count):
     game = GAMES[name]
-    if ("transpositions" in text and game.has("reward")) or ("solver" in text and game.beyond):
+    if ("transpositions" in text and game.has("reward")) or ("solver" in text and game.general_features):
         pytest.skip("they do not go together")
     search, batches = Search(game, text, leaves=count), 120 if name == "connect_four" else 25
     for _ in range(batches):
@@ -282,7 +282,7 @@ def test_a_file_with_other_leaves_than_its_tree_is_refused(fault, tmp_path):
 
 def memory_puct(game):
     memory = remembering(capacity=64, equivalence=30.0, features=lambda game: Features(game, 16, embedding_size=3))
-    return replace(puct(evaluator=Outside()), extensions=(memory,))
+    return replace(puct(evaluator=ExternalEvaluator()), extensions=(memory,))
 
 
 @pytest.mark.parametrize("text", ["puct", "uct", "puct(transpositions=true)", "rave", "memory"])
@@ -574,7 +574,7 @@ def test_a_search_with_an_evaluator_of_its_own_may_be_asked_too():
 
 
 def test_rollouts_may_value_the_leaves_whose_policy_is_told():
-    preset = replace(uct(), evaluator=Outside(), leaf_value="rollout")
+    preset = replace(uct(), evaluator=ExternalEvaluator(), leaf_value="rollout")
     search = Search(CONNECT_FOUR, preset, leaves=2)
     for _ in range(30):
         for leaf in search.ask(2):
@@ -602,7 +602,7 @@ def test_an_operator_that_fails_forgets_the_leaf():
     def refuses(tree, path, depth, state, embedding, parameters):
         return -1
 
-    preset = replace(puct(evaluator=Outside()), extensions=(Extension(on_leaf=refuses()),))
+    preset = replace(puct(evaluator=ExternalEvaluator()), extensions=(Extension(on_leaf=refuses()),))
     search = Search(CONNECT_FOUR, preset, leaves=1)
     with pytest.raises(OperatorError, match="refuses"):
         search.tell(search.ask()[0], 0.0)

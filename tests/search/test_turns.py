@@ -173,7 +173,7 @@ def test_ctrl_c_leaves_no_short_method_halfway(monkeypatch, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         engine.ask(1)
     (leaf,) = engine.leaves
-    raising(monkeypatch, Batches, "take_in")
+    raising(monkeypatch, Batches, "accept_answer")
     with pytest.raises(KeyboardInterrupt):
         engine.tell(leaf, 0.5)
     assert not engine.leaves and engine.tree.nodes["in_flight"][0] == 0 and engine.tree.nodes["visit_count"][0] == 1

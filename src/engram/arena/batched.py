@@ -152,8 +152,8 @@ def _at_once(preset: Preset, *, shares: bool) -> int:
 
 def _whole_batches(boards: int, presets: Iterable[Preset]) -> int:
     """As many boards, or a few less: a batch takes its time even if some of its places are empty."""
-    whole = max(_at_once(preset, shares=False) for preset in presets)
-    return boards if boards < whole else boards - boards % whole
+    full_batch = max(_at_once(preset, shares=False) for preset in presets)
+    return boards if boards < full_batch else boards - boards % full_batch
 
 
 def _board_bytes(game: Game, search: SearchPlayer, limit: Limit) -> int:

@@ -205,6 +205,6 @@ def has_ended(process: int) -> bool:
         os.kill(process, 0)
     except (OSError, OverflowError) as error:
         return isinstance(error, ProcessLookupError)
-    with suppress(OSError, IndexError):  # on Linux; one that nobody has waited for keeps its number
+    with suppress(OSError, IndexError):  # on Linux; a zombie keeps its number
         return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X")
     return False

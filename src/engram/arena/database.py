@@ -58,7 +58,7 @@ class Database:
     """
 
     def __init__(self, database: str | Path = DEFAULT_DATABASE, *, must_exist: bool = False):
-        self.where = shown(database)
+        self.where = redacted(database)
         url = url_of(str(database))
         self._is_sqlite, options = url.get_backend_name() == "sqlite", dict[str, Any]()
         file = None
@@ -180,7 +180,7 @@ class Database:
             raise DatabaseError(f"the results database {self.where} cannot be {what}: {reason}") from error
 
 
-def shown(database: str | Path) -> str:
+def redacted(database: str | Path) -> str:
     """A database as sentences and results may name it: without its password."""
     hidden = re.sub(r"(://[^:/@]*:).*@", r"\1***@", str(database))
     return re.sub(r"([?&][a-z]*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
@@ -213,17 +213,19 @@ def url_of(where: str) -> URL:
                 f"results are kept in SQLite or PostgreSQL (postgresql+psycopg://user@host/name), not in {kind}"
             )
         if kind == "sqlite" and (url.get_driver_name() != "pysqlite" or url.query):
-            raise DatabaseError(f"an SQLite database is named by its file, or by sqlite:///FILE, not by {shown(where)}")
+            raise DatabaseError(
+                f"an SQLite database is named by its file, or by sqlite:///FILE, not by {redacted(where)}"
+            )
         if "@" in (url.host or ""):
-            raise DatabaseError(f"a password with @ writes %40 for it in a URL such as {shown(where)}")
+            raise DatabaseError(f"a password with @ writes %40 for it in a URL such as {redacted(where)}")
         url.get_dialect().import_dbapi()
         if url.get_dialect().is_async:
-            raise DatabaseError(f"write postgresql+psycopg://user@host/name in place of {shown(where)}")
+            raise DatabaseError(f"write postgresql+psycopg://user@host/name in place of {redacted(where)}")
     except (exc.ArgumentError, exc.NoSuchModuleError, ValueError) as error:
-        raise DatabaseError(f"{shown(where)!r} is not the URL of a database: {shown(str(error))}") from None
+        raise DatabaseError(f"{redacted(where)!r} is not the URL of a database: {redacted(str(error))}") from None
     except ImportError:
         advice = "pip install 'engram[cluster]', and write postgresql+psycopg://user@host/name"
-        raise DatabaseError(f"the driver of {shown(where)} is not installed: {advice}") from None
+        raise DatabaseError(f"the driver of {redacted(where)} is not installed: {advice}") from None
     return url
 
 
@@ -268,4 +270,4 @@ def _reason(error: BaseException) -> str:
     diagnosis = getattr(getattr(error, "diag", None), "message_primary", None)  # PostgreSQL's, without the statement
     text = " ".join((diagnosis or str(error)).split())
     reasons = (reason for part, reason in _REASONS if part in text.lower())
-    return next(reasons, shown(text[:300]) or type(error).__name__)
+    return next(reasons, redacted(text[:300]) or type(error).__name__)

@@ -241,18 +241,18 @@ def _schedule(
 
 def _swiss_round(count: int, matches: Mapping[tuple[int, int], MatchResult]) -> list[tuple[int, int]]:
     """A round in Swiss style."""
-    met, points = np.zeros((count, count)), np.zeros(count)
+    num_games, points = np.zeros((count, count)), np.zeros(count)
     for (i, j), match in matches.items():
-        met[i, j] = met[j, i] = match.games
+        num_games[i, j] = num_games[j, i] = match.games
         points[[i, j]] += match.games * match.score, match.games * (1.0 - match.score)
-    played = met.sum(axis=1)
+    played = num_games.sum(axis=1)
     order = sorted(range(count), key=lambda i: -points[i] / played[i] if played[i] else -0.5)
     if count % 2:
         order.remove(max(reversed(order), key=lambda i: played[i]))
     pairings = []
     while order:
         first = order.pop(0)
-        order.remove(other := min(order, key=lambda i: met[first, i]))
+        order.remove(other := min(order, key=lambda i: num_games[first, i]))
         pairings.append((min(first, other), max(first, other)))
     return pairings
 

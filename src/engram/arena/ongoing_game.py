@@ -57,7 +57,7 @@ class OngoingGame:
         return self._game.is_over(self.state) or len(self.moves) >= self._configuration.max_moves or self._agreed != 0
 
     @property
-    def is_natures(self) -> bool:
+    def is_chance_node(self) -> bool:
         """Whether nature moves."""
         return self._game.has("chance") and self._game.to_play(self.state) == NATURE
 

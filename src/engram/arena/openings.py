@@ -61,8 +61,8 @@ class Openings:
         game, state = self._game, self._game.initial_state()
         moves: list[int] = []
         while len(moves) < length and not game.is_over(state):
-            is_natures = game.has("chance") and game.to_play(state) == NATURE
-            moves.append(game.drawn(state, rng.random()) if is_natures else rng.choice(game.legal_actions(state)))
+            is_chance_node = game.has("chance") and game.to_play(state) == NATURE
+            moves.append(game.drawn(state, rng.random()) if is_chance_node else rng.choice(game.legal_actions(state)))
             state = game.play(state, moves[-1])
         return tuple(moves), state
 

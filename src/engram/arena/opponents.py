@@ -112,13 +112,13 @@ class SolverPlayer(Player):
             raise InvalidSpecification(f"the solver plays line games such as connect_four, not {game.name}")
         self._board = line_parameters(game)
         Solver(*self._board, table_bytes=1 << 20)  # refuses a board that is too large, with a small table
-        self._made: Solver | None = None
+        self._cached_solver: Solver | None = None
 
     @property
     def _solver(self) -> Solver:
-        if self._made is None:
-            self._made = Solver(*self._board)
-        return self._made
+        if self._cached_solver is None:
+            self._cached_solver = Solver(*self._board)
+        return self._cached_solver
 
     def warm_up(self) -> None:
         """Compiles the solver."""
@@ -126,7 +126,7 @@ class SolverPlayer(Player):
 
     def close(self) -> None:
         """Frees the table."""
-        self._made = None
+        self._cached_solver = None
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """A move of the best exact score; the seed decides among equals."""

@@ -59,7 +59,11 @@ class MatchRunner:
           PlayerError: a player failed or made an illegal move; the sentence names the game, the move and the seed.
         """
         searches = {side: player for side, player in self._players.items() if isinstance(player, SearchPlayer)}
-        if len(searches) == 2 and not self._game.beyond and BatchedMatch.pays(searches, self._limits, self._max_bytes):
+        if (
+            len(searches) == 2
+            and not self._game.general_features
+            and BatchedMatch.pays(searches, self._limits, self._max_bytes)
+        ):
             batched = BatchedMatch(
                 self._configuration, self._game, searches, self._openings, self._share, self._max_bytes
             )
@@ -79,8 +83,8 @@ class MatchRunner:
                 self._owed[side] = 0.0
             verdict = None
             while verdict is None and not ongoing.ended:
-                verdict = None if ongoing.is_natures else self._move(ongoing, where)
-                while ongoing.is_natures and not ongoing.ended:
+                verdict = None if ongoing.is_chance_node else self._move(ongoing, where)
+                while ongoing.is_chance_node and not ongoing.ended:
                     self._tell(ongoing.draw())
             return ongoing.record(verdict or self._verdict(ongoing))
         except EngramError:

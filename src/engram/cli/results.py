@@ -170,8 +170,8 @@ def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: fl
         state = {"elo0": f"accepts {setup.sprt.elo0:g}", "elo1": f"accepts {setup.sprt.elo1:g}", None: "undecided"}
         sprt = f"{setup.sprt.elo0:g} or {setup.sprt.elo1:g}: {state[test.decision]}, LLR {test.llr:+.2f}"
     alone = row.means is not None
-    seen = "" if low > 0 or high < 0 else ", no difference seen"
-    compared = f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{seen}"
+    remark = "" if low > 0 or high < 0 else ", no difference seen"
+    compared = f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{remark}"
     return {
         "match": row.match_id, "game": setup.game, "A": setup.a, "B": setup.b,
         "budget a move": " / ".join(dict.fromkeys(limit.text for limit in setup.limits.values())),

@@ -65,7 +65,7 @@ def truth(
         live.update(0, latest)
         rows = measure(
             game, positions=positions, seed=seed, workers=workers or default_workers(), rows_done=add, progress=update,
-            known=file.rows if file is not None else [],
+            earlier_rows=file.rows if file is not None else [],
         )  # fmt: skip
     if not rows:
         raise InvalidSpecification(f"the memory has no value for any node: take more than {budgets[0]} simulations")

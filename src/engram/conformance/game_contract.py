@@ -40,7 +40,7 @@ class CheckReport:
     """The result of `check_game`: games and moves played, the longest game, and how many each player won.
 
     Attributes:
-      players: 1 or 2. beyond: `Game.beyond`, in words.
+      players: 1 or 2. general_features: `Game.general_features`, in words.
       lowest, mean, highest: of the games' returns for player 0, in the game's units.
       return_bounds: the least and the greatest return from any state of these games.
     """
@@ -53,7 +53,7 @@ class CheckReport:
     second_wins: int
     draws: int
     players: int
-    beyond: tuple[str, ...]
+    general_features: tuple[str, ...]
     lowest: float
     mean: float
     highest: float
@@ -61,10 +61,10 @@ class CheckReport:
 
     def __str__(self) -> str:
         played = f"{self.game}: {self.games} random games of {self.moves / self.games:.1f} moves"
-        parts = [f"{played} (longest {self.longest})", *self.beyond]
+        parts = [f"{played} (longest {self.longest})", *self.general_features]
         if self.players == 2:
             parts.append(f"first player {self.first_wins} won, second {self.second_wins}, {self.draws} drawn")
-        if self.beyond:
+        if self.general_features:
             parts.append(f"return {self.mean:g} on average ({self.lowest:g} to {self.highest:g})")
             parts.append("from any state {:g} to {:g}".format(*self.return_bounds))
         return f"{', '.join(parts)}; contract kept"
@@ -111,7 +111,7 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float
     all_returns = [number for _, returns in plays for number in returns]
     return CheckReport(
         game.name, len(plays), sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0),
-        game.players, tuple(game.beyond), min(totals), math.fsum(totals) / len(plays), max(totals),
+        game.players, tuple(game.general_features), min(totals), math.fsum(totals) / len(plays), max(totals),
         (min(all_returns), max(all_returns)),
     )  # fmt: skip
 
@@ -289,11 +289,11 @@ class _Play:
     def _same_moves(self, legal: list[int]) -> None:
         """Positions of one hash have the same legal moves, and those of one canonical hash as many."""
         check, game = self._check, self._game
-        met = {
+        answers = {
             "hash": (game.hash(self._state), derive_seed(*sorted(legal))),
             "canonical_hash": (game.canonical_hash(self._state), len(legal)),
         }
-        for which, (key, moves) in met.items():
+        for which, (key, moves) in answers.items():
             check.num_met[which] += (which, key) in check.moves_by_hash
             check.num_conflicts[which] += check.moves_by_hash.setdefault((which, key), moves) != moves
             most = max(MIN_CONFLICTS, MAX_CONFLICT_SHARE * check.num_met[which])
@@ -425,8 +425,8 @@ class _Play:
             reward = _call_float(game.address("reward"), (self._buffer.ctypes.data,))
             self._must(math.isfinite(reward), f"reward is {reward}")
             self._must(game.reward(after) == reward, "reward differs between two equal states")
-        is_natures = over == 0 and game.to_play(after) == NATURE
-        self._steps.append((1.0 if is_natures else game.discount, reward))
+        is_chance_node = over == 0 and game.to_play(after) == NATURE
+        self._steps.append((1.0 if is_chance_node else game.discount, reward))
         self._state = after
 
     def _outcome(self) -> float:

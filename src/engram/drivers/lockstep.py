@@ -27,7 +27,7 @@ from engram.search.workspace import Workspace, check_root
 SLICE = 256
 """Simulations of each tree in one step, where no evaluator is asked."""
 BATCHES = 4
-"""Full batches of a group in one step, where one is. Ctrl-C and failures of other groups are heard between steps."""
+"""Full batches of a group in one step, with an evaluator. Ctrl-C and failures of other groups act between steps."""
 LATEST_S = 0.1
 """The main thread hears of Ctrl-C so late at most, while groups search in threads."""
 

@@ -148,8 +148,8 @@ class SearchResult:
     def _table(self) -> Markup:
         rows = [move for move in self.moves if move.visits > 0][:_ROWS] or list(self.moves)[:_ROWS]
         total = max(1, sum(move.visits for move in self.moves))
-        seen = [move for move in rows if move.visits > total / 200] or rows
-        low, high = min(move.low for move in seen), max(move.high for move in seen)
+        visible = [move for move in rows if move.visits > total / 200] or rows
+        low, high = min(move.low for move in visible), max(move.high for move in visible)
         room = max(0.0, 0.1 * (self.bounds[1] - self.bounds[0]) - (high - low)) / 2
         scale = {"least": max(self.bounds[0], low - room), "most": min(self.bounds[1], high + room)}
         columns: dict[str, Callable[[MoveStatistics], object]] = {

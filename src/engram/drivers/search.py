@@ -23,11 +23,11 @@ from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search.decision import RootMoves, extended_budgets, is_agreed
-from engram.search.evaluation import Evaluator, Outside
+from engram.search.evaluation import Evaluator, ExternalEvaluator
 from engram.search.extension import Extension
 from engram.search.preset import Preset
 from engram.search.tree import Tree
-from engram.search.workspace import DEFAULT_BYTES, MOST_VISITS, UNBOUNDED, Workspace, check_root
+from engram.search.workspace import DEFAULT_BYTES, MAX_VISITS, UNBOUNDED, Workspace, check_root
 from engram.trees import saving
 from engram.trees.saved import SavedTree
 
@@ -79,7 +79,7 @@ class Search(Turns):
         if leaves is not None and base.evaluator is None:
             if base.rollout == "heavy":
                 raise InvalidParameter("leaves are valued outside, without rollouts: leave rollout='heavy' out")
-            options["evaluator"] = Outside()
+            options["evaluator"] = ExternalEvaluator()
         changes = {name: value for name, value in options.items() if value is not None}
         self.preset = replace(base, **changes).named(base.text)
         num_trees = self.preset.threads if self.preset.parallel == "root" else 1
@@ -279,7 +279,7 @@ class Search(Turns):
         """See `run`; the root, the seconds, and what ended the search."""
         if not isinstance(limit, Limit):
             raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
-        if isinstance(self.evaluator, Outside):
+        if isinstance(self.evaluator, ExternalEvaluator):
             self.evaluator.evaluate(())
         refuse_in_flight(self._workspace, "a search does not run")
         if every is not None:
@@ -322,9 +322,9 @@ class Search(Turns):
           InvalidLimit: there are none.
         """
         most = max(int(tree.nodes[0]["visit_count"]) for tree in self._workspace.trees)
-        if most >= MOST_VISITS:
+        if most >= MAX_VISITS:
             raise InvalidLimit(f"the root has {most:,} visits, as many as a node counts; clear() empties the tree")
-        return MOST_VISITS - most
+        return MAX_VISITS - most
 
     def _grow_from(self, state: State) -> None:
         """Keeps the tree if a state is its root, else empties it."""
@@ -354,9 +354,8 @@ class Search(Turns):
             position after its move, and else the game's start.
           seed: of the random numbers, used at the first leaves of a root; None: they continue, as in `run`.
 
-        Returns the leaves, in the order of a batch evaluator. It is empty if the root is proven, or the next leaf is in
-        flight, where nature's draw is kept until its answer. It is also empty if a long run of simulations met only
-        ends of games.
+        Returns the leaves, in the order of a batch evaluator. The list is empty if the root is proven, or a long run of
+        simulations met only ends of games, or the next leaf is in flight; nature's draw then stays until its answer.
 
         Raises:
           InvalidState: all `leaves` are in flight; or some are, and the state is another root.
@@ -371,18 +370,19 @@ class Search(Turns):
                 "this search values its leaves itself; make one that asks, as in engram.Search(game, 'puct', leaves=8)"
             )
         check_whole("count", count, 1)
-        if count > work.sharers:
+        if count > work.slots_per_tree:
             raise InvalidParameter(
-                f"{count} leaves are more than this search's {work.sharers} in flight: make it with leaves={count}"
+                f"{count} leaves are more than this search's {work.slots_per_tree} in flight: "
+                f"make it with leaves={count}"
             )
         if state is None:
             state = self.game.initial_state() if self._standing is None else self._standing
         if self._root is None or not self.game.same(self._root, state):
             refuse_in_flight(work, "the root does not change")
             self._asks = False
-        free = [slot for slot in range(work.sharers) if slot not in work.in_flight][:count]
+        free = [slot for slot in range(work.slots_per_tree) if slot not in work.in_flight][:count]
         if not free:
-            raise InvalidState(f"all {work.sharers} leaves are in flight: tell or forget one first")
+            raise InvalidState(f"all {work.slots_per_tree} leaves are in flight: tell or forget one first")
         if seed is not None:
             check_whole("seed", seed)
         self.warm_up()
@@ -393,7 +393,7 @@ class Search(Turns):
             self._asks = True
         for _ in range(ROUNDS):
             done = work.total_done()
-            slots = work.send_out(free)
+            slots = work.collect_leaves(free)
             if slots or work.total_done() == done:
                 break
         for slot in slots:
@@ -432,7 +432,7 @@ class Search(Turns):
         slot = slot_of(work, leaf)
         batch = checked_answer(work, leaf_of(work, slot), value, policy, embedding)
         work.prepare(None)
-        work.take_in(slot, batch)
+        work.accept_answer(slot, batch)
 
     @in_turn
     def forget(self, leaf: Leaf | str) -> None:

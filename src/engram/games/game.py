@@ -339,27 +339,27 @@ def _callbacks(functions: Mapping[str, Any], state_dtype: np.dtype) -> dict[str,
     """The functions of a game with the types of their arguments and results."""
     record, rng = numba.from_dtype(state_dtype), numba.from_dtype(rng_dtype)
     actions, planes = types.CPointer(types.int32), types.CPointer(types.float32)
-    whole, real, word = types.int64, types.float64, types.uint64
+    integer, real, word = types.int64, types.float64, types.uint64
     signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "legal_actions": (whole, (record, actions)),
-        "play": (whole, (record, whole)),
+        "legal_actions": (integer, (record, actions)),
+        "play": (integer, (record, integer)),
         "outcome": (real, (record,)),
-        "to_play": (whole, (record,)),
+        "to_play": (integer, (record,)),
         "hash": (word, (record,)),
-        "copy": (whole, (record, record)),
+        "copy": (integer, (record, record)),
         "rollout": (real, (record, rng)),
         "heavy_rollout": (real, (record, rng)),
         "rollout_moves": (real, (record, rng, actions)),
         "heavy_rollout_moves": (real, (record, rng, actions)),
-        "prior": (whole, (record, actions, whole, planes)),
-        "chance": (whole, (record, actions, whole, planes)),
+        "prior": (integer, (record, actions, integer, planes)),
+        "chance": (integer, (record, actions, integer, planes)),
         "reward": (real, (record,)),
         "endings": (real, (record, planes)),
         "tactics": (real, (record, planes)),
         "canonical_hash": (word, (record,)),
-        "local_pattern": (word, (record, whole)),
-        "encode": (whole, (record, planes)),
-        "encode_history": (whole, (record, planes, whole)),
+        "local_pattern": (word, (record, integer)),
+        "encode": (integer, (record, planes)),
+        "encode_history": (integer, (record, planes, integer)),
     }
     return {name: Callback(function, *signatures[name]) for name, function in functions.items() if function is not None}
 
@@ -518,7 +518,7 @@ class Game:
         return function in self.callbacks
 
     @property
-    def beyond(self) -> list[str]:
+    def general_features(self) -> list[str]:
         """What the game has beyond two players, outcomes in [-1, 1] at the end and no chance, in words."""
         parts = {
             "one player": self.players == 1,
@@ -543,8 +543,8 @@ class Game:
         Raises:
           InvalidParameter: `what`, the words before the verb, does not go with the game.
         """
-        if self.beyond:
-            *parts, last = self.beyond
+        if self.general_features:
+            *parts, last = self.general_features
             words = f"{', '.join(parts)} and {last}" if parts else last
             raise InvalidParameter(
                 f"{what} needs a game of two players and outcomes in [-1, 1] alone, and {self.name} has {words}"

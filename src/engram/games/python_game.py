@@ -299,8 +299,8 @@ class PythonGame(Game):
             legal = state.legal_actions()
             if not len(legal):
                 return total + factor * self._outcome(at)
-            is_natures = self._mover(at) == NATURE
-            answer = state.play(self.drawn(state, draw()) if is_natures else legal[int(draw() * len(legal))])
+            is_chance_node = self._mover(at) == NATURE
+            answer = state.play(self.drawn(state, draw()) if is_chance_node else legal[int(draw() * len(legal))])
             total += factor * self.reward(state)
             if self._is_over(state) or self._mover(at) != NATURE:
                 factor *= self.discount

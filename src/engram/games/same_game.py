@@ -66,11 +66,11 @@ def _is_like_next(state, cell):
 
 
 @compiled
-def _fill(state, cell, seen, stack):
-    """Marks the group of a tile in `seen`; returns its size."""
+def _fill(state, cell, marks, stack):
+    """Marks the group of a tile in `marks`; returns its size."""
     rows, total = state.rows, state.rows * state.columns
     colour = state.cells[cell]
-    seen[cell] = 1
+    marks[cell] = 1
     stack[0] = cell
     waiting = 1
     size = 0
@@ -82,8 +82,8 @@ def _fill(state, cell, seen, stack):
         for neighbour, is_inside in (
             (at + 1, height + 1 < rows), (at - 1, height > 0), (at + rows, at + rows < total), (at - rows, at >= rows),
         ):  # fmt: skip
-            if is_inside and state.cells[neighbour] == colour and seen[neighbour] == 0:
-                seen[neighbour] = 1
+            if is_inside and state.cells[neighbour] == colour and marks[neighbour] == 0:
+                marks[neighbour] = 1
                 stack[waiting] = neighbour
                 waiting += 1
     return size
@@ -92,7 +92,7 @@ def _fill(state, cell, seen, stack):
 @compiled
 def _groups(state, tabu, actions):
     """Writes the actions of all groups whose colour is not `tabu` (0: of all groups); returns their number."""
-    seen = np.zeros(CELLS, np.int8)
+    marks = np.zeros(CELLS, np.int8)
     stack = np.empty(CELLS, np.int64)
     count = 0
     for column in range(state.columns):
@@ -100,8 +100,8 @@ def _groups(state, tabu, actions):
             colour = state.cells[cell]
             if colour == 0:
                 break
-            if colour != tabu and seen[cell] == 0 and _is_like_next(state, cell):
-                _fill(state, cell, seen, stack)
+            if colour != tabu and marks[cell] == 0 and _is_like_next(state, cell):
+                _fill(state, cell, marks, stack)
                 actions[count] = cell
                 count += 1
     return count
@@ -110,8 +110,8 @@ def _groups(state, tabu, actions):
 @compiled
 def _take(state, action):
     """Removes a group, lets the tiles above fall, and closes empty columns."""
-    seen = np.zeros(CELLS, np.int8)
-    size = _fill(state, action, seen, np.empty(CELLS, np.int64))
+    marks = np.zeros(CELLS, np.int8)
+    size = _fill(state, action, marks, np.empty(CELLS, np.int64))
     rows = state.rows
     target = 0
     for column in range(state.columns):
@@ -119,7 +119,7 @@ def _take(state, action):
         for cell in range(column * rows, (column + 1) * rows):
             colour = state.cells[cell]
             state.cells[cell] = 0
-            if colour != 0 and seen[cell] == 0:
+            if colour != 0 and marks[cell] == 0:
                 state.cells[target * rows + height] = colour
                 height += 1
         if height > 0:

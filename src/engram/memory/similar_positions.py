@@ -26,7 +26,7 @@ from engram.native.jit import compiled
 from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_leaf
-from engram.search.returns import arriving
+from engram.search.returns import incoming_value
 from engram.user_files import check_sources
 
 CAPACITY = 10_000
@@ -45,7 +45,7 @@ LINK = Column(link_dtype, "memory_link")
 @compiled(inline=True)
 def value_of_move(tree, path, at, value):
     """The value of the move to a node of a path, from that of its position; no move leads to the root."""
-    return arriving(tree, np.int64(path[at]), value) if tree.beyond != 0 and at > 0 else value
+    return incoming_value(tree, np.int64(path[at]), value) if tree.is_general != 0 and at > 0 else value
 
 
 @compiled
@@ -59,9 +59,9 @@ def back_up_memory(tree, column, path, depth, value, count, decay):
     Deviation: the paper keeps V̂_M(s_h)·N_M(s_h) where X has shrunk, which leaves the range of values.
     """
     share = count
-    for at in range(depth, -1, -1):
-        value = value_of_move(tree, path, at, value)
-        entry = column[np.int64(path[at])]
+    for ply in range(depth, -1, -1):
+        value = value_of_move(tree, path, ply, value)
+        entry = column[np.int64(path[ply])]
         amount = max(share, 1.0)
         if not entry.count > 0.0:
             entry.value = 0.0
@@ -114,14 +114,14 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     num_neighbours = np.int64(parameters.num_neighbours)
     every_node = parameters.every_node != 0.0
     if every_node:
-        for at in range(depth):
-            node = np.int64(nodes_on_path[at])
+        for ply in range(depth):
+            node = np.int64(nodes_on_path[ply])
             row = linked_row(store, links[node])
             status = query(store, row_of(store, row), num_neighbours, parameters.temperature) if row >= 0 else 0
             if status < 0:
                 return -1
             if status > 0:
-                _advise(tree, column, nodes_on_path, at, store)
+                _advise(tree, column, nodes_on_path, ply, store)
     node = np.int64(nodes_on_path[depth])
     status = query(store, leaf_features, num_neighbours, parameters.temperature)
     if status < 0:
@@ -145,11 +145,11 @@ def learn_return(tree, path, depth, value, moves, parameters):
     store = record_at(parameters.store, store_dtype)
     nodes_on_path = carray(path, (depth + 1,))
     links = column_of(tree, parameters.link, link_dtype)
-    for at in range(depth, -1, -1):
-        row = linked_row(store, links[np.int64(nodes_on_path[at])])
+    for ply in range(depth, -1, -1):
+        row = linked_row(store, links[np.int64(nodes_on_path[ply])])
         if row >= 0:
             update(store, row, value)
-        value = value_of_move(tree, nodes_on_path, at, value)
+        value = value_of_move(tree, nodes_on_path, ply, value)
     return 0
 
 

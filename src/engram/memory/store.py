@@ -200,10 +200,10 @@ def _query_all(store, features, num_neighbours, temperature, rows, values, count
 @compiled
 def _normalise_all(rows):
     """Scales rows of finite numbers to length 1, in place; returns False if a row is all zero."""
-    whole = True
+    all_nonzero = True
     for k in range(len(rows)):
-        whole &= normalise(rows[k]) > 0.0
-    return whole
+        all_nonzero &= normalise(rows[k]) > 0.0
+    return all_nonzero
 
 
 @dataclass(frozen=True)

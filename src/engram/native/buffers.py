@@ -19,7 +19,7 @@ UNKNOWN = 1 << 17
 """The length of a pointer to no noted buffer: above that of every buffer."""
 _MOST = 64
 _table = np.zeros((_MOST, 4), np.int64)
-"""Addresses of the first byte and behind the last; bytes from one buffer to the next, and of them, those to spare."""
+"""Of each: the first address, the address after the end, the bytes between two buffers, and the spare ones of these."""
 _notes = False
 _lock = threading.Lock()
 

@@ -175,7 +175,7 @@ class Architecture:
         return sizes
 
     @property
-    def usual_layer(self) -> str:
+    def default_layer(self) -> str:
         """The layer by which positions are best compared: the features, or without them the end of the trunk."""
         return list(self.trunk)[-1] if self.features is None else FEATURES
 

@@ -21,7 +21,7 @@ from engram.search.evaluation import Evaluation
 
 PRECISIONS = ("float32", "bfloat16")
 SMALL_BATCH = 16
-"""Up to so many positions the cost of a call itself decides, so a backend with quick calls is preferred."""
+"""Up to this batch the cost of a call itself dominates, so backends with cheap calls come first."""
 GPU_WORK = {"float32": 20_000_000, "bfloat16": 50_000_000}
 """Multiplications in a call's convolutions from which a GPU is faster than quick calls, by the precision of these."""
 

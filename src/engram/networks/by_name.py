@@ -21,7 +21,7 @@ from engram.networks.symmetry import RandomSymmetry
 from engram.registry import FilesOf, data_files
 
 WEIGHTS = Path(__file__).parent / "weights"
-MOST_AT_ONCE = 256
+MAX_BATCH = 256
 SHARED_BYTES = 1 << 27
 """Size of the cache that searches side by side share for one network."""
 
@@ -104,13 +104,13 @@ class NamedNetwork:
         """The name of a layer to compare positions by, and its size.
 
         Args:
-          name: default `Architecture.usual_layer`.
+          name: default `Architecture.default_layer`.
 
         Raises:
           InvalidParameter: there is no such layer.
         """
         architecture = self.network.architecture
-        layer = architecture.usual_layer if name is None else name
+        layer = architecture.default_layer if name is None else name
         return layer, architecture.size_of(layer)
 
     def __call__(self, game: Game, batch: int) -> NetworkEvaluator | PolicyRollouts:
@@ -123,7 +123,7 @@ class NamedNetwork:
         return lambda game, _: self._evaluator(game, backend)
 
     def _open(self, game: Game, batch: int, cache: int) -> Backend:
-        batch = min(batch, MOST_AT_ONCE)
+        batch = min(batch, MAX_BATCH)
         inner = open_backend(self.network, self.backend, layer=self.embedding, precision=self.precision, batch=batch)
         backend: Backend = FixedBatches(inner, batch)
         backend = EvaluationCache(backend, cache) if cache else backend

@@ -13,7 +13,7 @@ from engram.errors import InvalidFile
 from engram.networks.architectures import EPSILON, Architecture, Configuration, rebuild
 
 KIND = "network"
-HALF_MOST = float(np.finfo(np.float16).max)
+MAX_FLOAT16 = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,8 @@ def save_network(
       InvalidFile: it cannot be written, or a weight is too large for float16.
     """
     floats = [array for array in network.weights.values() if array.dtype == np.float32]
-    if half and any(np.abs(array).max(initial=0.0) > HALF_MOST for array in floats):
-        raise InvalidFile(f"{path} is not written: float16 holds no weight above {HALF_MOST:,.0f}")
+    if half and any(np.abs(array).max(initial=0.0) > MAX_FLOAT16 for array in floats):
+        raise InvalidFile(f"{path} is not written: float16 holds no weight above {MAX_FLOAT16:,.0f}")
     arrays = {
         name: array.astype(np.float16) if half and array.dtype == np.float32 else array
         for name, array in network.weights.items()

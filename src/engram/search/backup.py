@@ -28,9 +28,9 @@ from engram.native.jit import compiled
 from engram.search import mixes
 from engram.search.mixes import mean_of_children
 from engram.search.operators import OPERATORS, Operator, Parameter, backup, table_at
-from engram.search.returns import arriving, discounted
+from engram.search.returns import discounted, incoming_value
 from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
-from engram.search.threads import count_visit, move_first, move_own, move_value
+from engram.search.threads import count_visit, update_first_mean, update_own_mean, update_value
 from engram.search.tree import CHANCE, PROVEN, nodes_of, own_of, sign_of, visited_of
 
 _FAR = 4.0  # exceeds the difference of any two values
@@ -57,14 +57,14 @@ def best_child_value(nodes, node, taken, taken_before):
 
 
 @compiled(inline=True)
-def _mixed(tree, index, parameters, beyond):
+def _mixed(tree, index, parameters, is_general):
     """A node's value by the mix, as that of the move that leads to it; where nature moves, the mean of its children."""
     mean = own_of(tree)[index].mean
-    if beyond and nodes_of(tree)[index].flags & CHANCE:
+    if is_general and nodes_of(tree)[index].flags & CHANCE:
         value = mean_of_children(tree, nodes_of(tree), index)[3]
     else:
         value = call_float(parameters.mix, (address_of(tree), np.int64(index), mean, parameters.mix_parameters))
-    return arriving(tree, index, value) if beyond and index != 0 else value
+    return incoming_value(tree, index, value) if is_general and index != 0 else value
 
 
 @compiled
@@ -72,12 +72,12 @@ def _add_shared(tree, index, targets, step, visits, is_leaf, parameters):
     """Updates a node that other threads update too: one atomic exchange for each value."""
     target, arrived = targets
     if parameters.mix == 0:
-        move_value(tree, index, arrived, step)
+        update_value(tree, index, arrived, step)
         return
-    move_own(tree, index, target, step)
+    update_own_mean(tree, index, target, step)
     if is_leaf:
-        move_first(tree, index, target, 1.0 / np.float64(visits))
-    nodes_of(tree)[index].value = _mixed(tree, index, parameters, tree.beyond != 0)
+        update_first_mean(tree, index, target, 1.0 / np.float64(visits))
+    nodes_of(tree)[index].value = _mixed(tree, index, parameters, tree.is_general != 0)
 
 
 def _first_step_is_whole(values: dict[str, Any]) -> None:
@@ -112,13 +112,13 @@ def trace_step_mix(tree, path, depth, value, parameters):
 
     Cost: one division a node; with bootstrap 1 also O(visited children) a node.
     """
-    if tree.beyond != 0:
+    if tree.is_general != 0:
         return _back_up_path(tree, path, depth, value, parameters, True)
     return _back_up_path(tree, path, depth, value, parameters, False)
 
 
 @compiled(inline=True)
-def _back_up_path(tree, path, depth, value, parameters, beyond):
+def _back_up_path(tree, path, depth, value, parameters, is_general):
     """The loop of `trace_step_mix`, compiled twice, so that plain games pay nothing for the others."""
     nodes = nodes_of(tree)
     # Read once: the compiler cannot know that a node and a parameter never share an address.
@@ -134,19 +134,19 @@ def _back_up_path(tree, path, depth, value, parameters, beyond):
     initial = parameters.initial
     target = value
     child_before = initial
-    for at in range(depth, -1, -1):
-        index = np.uint64(path[at])
+    for ply in range(depth, -1, -1):
+        index = np.uint64(path[ply])
         node = nodes[index]
-        is_natures = beyond and node.flags & CHANCE != 0
-        if at < depth:
+        is_chance_node = is_general and node.flags & CHANCE != 0
+        if ply < depth:
             bootstrap = target
             if bootstraps:
-                looks = best and not is_natures
-                estimate = best_child_value(nodes, index, path[at + 1], child_before) if looks else child_before
+                looks = best and not is_chance_node
+                estimate = best_child_value(nodes, index, path[ply + 1], child_before) if looks else child_before
                 bootstrap = target if math.isnan(estimate) else estimate
-            if beyond:
+            if is_general:
                 target = decay * target + (1.0 - decay) * bootstrap
-                target = target if is_natures else discounted(tree, target, discount)
+                target = target if is_chance_node else discounted(tree, target, discount)
             else:
                 target = discount * (decay * target + (1.0 - decay) * bootstrap)
         visits = count_visit(tree, np.int64(index)) if shared else np.int64(node.visit_count) + 1
@@ -154,9 +154,9 @@ def _back_up_path(tree, path, depth, value, parameters, beyond):
         step = max(step, floor)
         before = node.value
         child_before = before if visits > 1 else initial
-        arrived = arriving(tree, index, target) if beyond and at > 0 else target
+        arrived = incoming_value(tree, index, target) if is_general and ply > 0 else target
         if shared:
-            _add_shared(tree, np.int64(index), (target, arrived), step, visits, at == depth, parameters)
+            _add_shared(tree, np.int64(index), (target, arrived), step, visits, ply == depth, parameters)
             target = arrived
             continue
         node.visit_count = np.uint32(visits)
@@ -165,10 +165,10 @@ def _back_up_path(tree, path, depth, value, parameters, beyond):
         elif not node.flags & PROVEN:
             means = own_of(tree)[index]
             means.mean = means.mean + step * (target - means.mean) if visits > 1 else target
-            if at == depth:
+            if ply == depth:
                 # Every visit of a node without children is an evaluation; `first` is the mean of these.
                 means.first = means.first + (target - means.first) / np.float64(visits) if visits > 1 else target
-            node.value = _mixed(tree, index, parameters, beyond)
+            node.value = _mixed(tree, index, parameters, is_general)
         target = arrived
     return 0
 

@@ -12,7 +12,7 @@ from engram.errors import OperatorError
 from engram.games.python_game import PythonGame
 from engram.interrupts import call_user
 from engram.search import kernel
-from engram.search.evaluation import ANSWER_FAULTS, Evaluation, Evaluator, Outside, fault_of
+from engram.search.evaluation import ANSWER_FAULTS, Evaluation, Evaluator, ExternalEvaluator, fault_of
 from engram.search.functions import Functions
 from engram.search.kernel import ANSWERED, BEGIN, GROWN
 from engram.search.program import GROW
@@ -28,10 +28,10 @@ def grow(trees: Sequence[Tree], slots: np.ndarray, num_actions: int) -> None:
     Args:
       slots: all slots of the trees, one tree's after the other's; or some slots of one tree.
     """
-    sharers = int(slots[0]["sharers"])
+    slots_per_tree = int(slots[0]["slots_per_tree"])
     for number in np.flatnonzero(slots["status"] == GROW).tolist():
-        tree = trees[number // sharers]
-        room = num_actions * (sharers + 1)
+        tree = trees[number // slots_per_tree]
+        room = num_actions * (slots_per_tree + 1)
         while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
             tree.grow()
 
@@ -62,19 +62,19 @@ class Batches:
         size = compiled.embedding_size if compiled else self._embedding_size
         self._values, self._weights = np.zeros(room, np.float32), np.zeros((room, game.num_actions), np.float32)
         self._embeddings = np.zeros((room if size else 0, size), np.float32)
-        self._is_valued, self._is_bounded = functions.preset.leaf_value != "rollout", not game.beyond
+        self._is_valued, self._is_bounded = functions.preset.leaf_value != "rollout", not game.general_features
 
-    def run(self, enough: int) -> None:
-        """Steps batch after batch, until all trees together have `enough` simulations or their searches have ended.
+    def run(self, target: int) -> None:
+        """Steps batch after batch, until all trees together have `target` simulations or their searches have ended.
 
         If the evaluator fails, no leaf waits.
         """
         compiled, answers = self._functions.evaluator, (self._values, self._weights, self._embeddings)
         with nullcontext() if compiled is None else compiled.lock:
-            count = self._step(0, BEGIN, answers, enough)
+            count = self._step(0, BEGIN, answers, target)
             while count:
                 answers = self._answers(count)
-                count = self._step(count, ANSWERED, answers, enough)
+                count = self._step(count, ANSWERED, answers, target)
 
     def descend(self, slots: np.ndarray) -> np.ndarray:
         """Takes slots of one tree to their leaves; returns the places among them of those that wait for a value."""
@@ -85,7 +85,7 @@ class Batches:
             count = kernel.descend_all(program, slots, waiting, ~count, True)
         return waiting[:count]
 
-    def take_in(self, number: int, answer: Answers) -> None:
+    def accept_answer(self, number: int, answer: Answers) -> None:
         """Backs up the value of one waiting slot; `answer` is from `checked`."""
         program, waiting = self._functions.program, np.array([number], np.int64)
         if program["endings"][0]:
@@ -119,8 +119,8 @@ class Batches:
             if embedding.ndim != 2 or len(embedding) != count:
                 raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape} for {count} positions")
         if size and embedding.shape != (count, size):
-            given = embedding.shape[1] if embedding.size else "none"
-            raise OperatorError(f"the memory compares embeddings of {size} numbers; the evaluator gave {given}")
+            width = embedding.shape[1] if embedding.size else "none"
+            raise OperatorError(f"the memory compares embeddings of {size} numbers; the evaluator gave {width}")
         if fault := fault_of(value, policy, embedding, is_valued, self._is_bounded):
             raise OperatorError(ANSWER_FAULTS[fault])
         return value, policy, embedding
@@ -129,17 +129,17 @@ class Batches:
         """Compiles, or loads from the cache, all that a batch calls."""
         program, slots, waiting = self._functions.program, self._slots[:0], self._waiting[:0]
         answers = self._values[:0], self._weights[:0], self._embeddings[:0]
-        if isinstance(self._evaluator, Outside):
+        if isinstance(self._evaluator, ExternalEvaluator):
             kernel.descend_all(program, slots, waiting, 0, False)
             kernel.gather(program, slots, waiting, self.batch)
             kernel.finish_all(program, slots, waiting, self.batch, *answers)
         else:
             kernel.run_batches(program, slots, waiting, 0, BEGIN, self.batch, answers, 0)
 
-    def _step(self, count: int, turn: int, answers: Answers, enough: int) -> int:
+    def _step(self, count: int, resume_at: int, answers: Answers, target: int) -> int:
         """Goes on to the next batch that Python has to answer for, and returns its leaves; 0 at the end."""
-        rest = self.batch, answers, enough
-        count = kernel.run_batches(self._functions.program, self._slots, self._waiting, count, turn, *rest)
+        rest = self.batch, answers, target
+        count = kernel.run_batches(self._functions.program, self._slots, self._waiting, count, resume_at, *rest)
         while count < 0:
             grow(self._trees, self._slots, self._functions.game.num_actions)
             count = kernel.run_batches(self._functions.program, self._slots, self._waiting, ~count, GROWN, *rest)

@@ -76,7 +76,7 @@ class KernelEvaluator:
         return None
 
 
-class Outside:
+class ExternalEvaluator:
     """The evaluator of a search whose leaves are evaluated outside; see `Search.ask`."""
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
@@ -102,7 +102,9 @@ def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Call
     """
     game.require_plain("a rollout that is cut")
     if not game.compiled or depth < 0:
-        raise InvalidParameter(f"a rollout is cut in a compiled game at 0 moves or more, not in {game.name} at {depth}")
+        raise InvalidParameter(
+            f"cut_rollout needs a compiled game and a depth of 0 or more, not {game.name} and {depth}"
+        )
     names = ("legal_actions", "play", "outcome")
     legal_actions, play, outcome = (compiled(game.callbacks[name].function) for name in names)
     worth, room = compiled(getattr(heuristic, "py_func", heuristic)), game.num_actions + SLACK

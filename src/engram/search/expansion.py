@@ -203,16 +203,16 @@ def set_priors(tree, index, weights):
 
 
 @compiled
-def ask_prior(program, slot, tree, index):
+def set_compiled_priors(program, slot, tree, index):
     """Sets the priors of new children by the compiled prior, if there is one; negative on failure."""
     if program.prior == 0 or slot.priors_left <= 0:
         return 0
     slot.priors_left -= 1
-    return ask_weights(program, slot, tree, index, program.prior)
+    return set_priors_by(program, slot, tree, index, program.prior)
 
 
 @compiled
-def ask_weights(program, slot, tree, index, function):
+def set_priors_by(program, slot, tree, index, function):
     """Sets the priors of new children to their shares of the weights by a game's function; negative on failure."""
     count = np.int64(nodes_of(tree)[index].num_children)
     actions = actions_of(program, slot)

@@ -280,7 +280,7 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
             raise InvalidParameter(f"{extension.name} does not go with an evaluator")
     if preset.threads > 1:
         _check_threads(game, preset, assembly)
-    if game.beyond:
+    if game.general_features:
         _check_beyond(game, preset, assembly)
     elif preset.bounds == "learnt":
         raise InvalidParameter(f"bounds=learnt is for one player, and {game.name} has two: leave it out")
@@ -312,7 +312,7 @@ def _check_beyond(game: Game, preset: Preset, assembly: Assembly) -> None:
     if game.players == 2:
         raise InvalidParameter(f"bounds=learnt is for one player, and {game.name} has two: leave it out")
     if faults:
-        raise InvalidParameter(f"bounds=learnt does not go with {faults[0]}, whose values would not move with them")
+        raise InvalidParameter(f"bounds=learnt rescales all values, which {faults[0]} does not support")
 
 
 def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:

@@ -25,8 +25,8 @@ from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, r
 from engram.native.jit import compiled
 from engram.rng import rng_dtype
 from engram.search.evaluation import correct_endings, fault_of
-from engram.search.expansion import ask_prior, enter, is_child, make_children, set_priors
-from engram.search.nature import ask_chance
+from engram.search.expansion import enter, is_child, make_children, set_compiled_priors, set_priors
+from engram.search.nature import set_probabilities
 from engram.search.program import (
     ANSWER,
     BACKUP,
@@ -51,18 +51,18 @@ from engram.search.program import (
     WAITS_FOR_PRIORS,
     WEIGHTS,
 )
-from engram.search.returns import keep_reward, leaf_value, traced_back
+from engram.search.returns import decayed_value, keep_reward, leaf_value
 from engram.search.threads import claim, enter_flight, leave_flight, release
 from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, sign_of, tree_dtype, visited_of
 
 DECISION_PERIOD = 64
-TURN = 65  # simulations of a slot at most before the next slot's turn, where few leaves wait for an evaluator
+SIMULATIONS_PER_PASS = 65  # of a slot at most before the next slot's turn, where few leaves wait for an evaluator
 BEGIN, GROWN, ANSWERED = range(3)  # where `run_batches` goes on
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, with rounding; only a faulty rule exceeds it
 
 
 @compiled(inline=True)
-def advance(program, slot):
+def simulate_once(program, slot):
     """Runs one simulation with compiled evaluation; False, with the slot's status, if none took place."""
     status = descend(program, slot)
     if status == LEAF or status == OVER:
@@ -108,9 +108,9 @@ def finish(program, slot, status):
 
 @compiled(inline=True)
 def scaled(program, slot, value):
-    """The value of the slot's leaf as the tree holds values, from the game's units; that of a proven node is one."""
+    """The leaf's value on the tree's scale, from the game's units; a proven value is on that scale already."""
     tree = tree_of(slot)
-    if tree.beyond == 0:
+    if tree.is_general == 0:
         return value
     flags = nodes_of(tree)[leaf_of(slot)].flags
     if flags & PROVEN and not flags & TERMINAL:
@@ -130,8 +130,8 @@ def begin(program, slot, tree):
     if copy_state(program.game, slot.state, slot.root_state) < 0:
         return COPY
     rng = record_at(slot.rng, rng_dtype)
-    slot.words[0] = rng.word[0]
-    slot.words[1] = rng.word[1]
+    slot.rng_start[0] = rng.word[0]
+    slot.rng_start[1] = rng.word[1]
     path = path_of(slot)
     path[0] = 0
     slot.depth = 0
@@ -175,12 +175,12 @@ def select(program, slot, tree, index):
         return PLAY, child
     # Until the first visit is counted, another thread may not yet see the node's flags.
     if entered or (shared and nodes[child].visit_count == 0):
-        return arrive(program, slot, tree, child, over, entered), child
+        return initialise_node(program, slot, tree, child, over, entered), child
     return INNER, child
 
 
 @compiled(inline=True)
-def arrive(program, slot, tree, index, over, entered):
+def initialise_node(program, slot, tree, index, over, entered):
     """First visit of a node: sets the player to move, or the outcome if the game is over. LEAF, OVER or a failure.
 
     Several threads may arrive before the first visit is counted; the hooks are for the one that entered the node.
@@ -195,7 +195,7 @@ def arrive(program, slot, tree, index, over, entered):
         node.flags |= np.uint8(CHANCE)
     elif mover != 0:
         node.flags |= np.uint8(PLAYER_1)
-    if tree.beyond != 0:
+    if tree.is_general != 0:
         if not keep_reward(program.game, tree, index, slot.state):
             return REWARDS
         if over != 0:
@@ -221,13 +221,13 @@ def expand(program, slot, tree, index):
     # A root without children waits for an answer whatever its visits, which another search may have left.
     awaits_answer = slot.depth == 0 or np.int64(node.visit_count) == earlier_visits(program, slot)
     if awaits_answer and node.in_flight > 0 and not shared:
-        return retreat(slot, tree, COLLISION)
+        return undo_descent(slot, tree, COLLISION)
     due = np.int64(node.visit_count) >= program.expand_after and slot.depth < slot.max_depth
     if not due or may_wait(program, slot):
         return LEAF
     if not has_room(program, tree):
         if tree.capacity < tree.max_nodes:
-            return retreat(slot, tree, GROW)
+            return undo_descent(slot, tree, GROW)
         tree.full = 1
         return LEAF
     if shared and not claim(tree, index):
@@ -239,9 +239,9 @@ def expand(program, slot, tree, index):
             status = np.int64(LEAF)
         elif count <= 0:
             status = np.int64(LEGAL_ACTIONS)
-        elif node.flags & CHANCE and ask_chance(program, slot, tree, index) < 0:
+        elif node.flags & CHANCE and set_probabilities(program, slot, tree, index) < 0:
             status = np.int64(WEIGHTS)
-        elif node.flags & CHANCE == 0 and ask_prior(program, slot, tree, index) < 0:
+        elif node.flags & CHANCE == 0 and set_compiled_priors(program, slot, tree, index) < 0:
             status = np.int64(PRIOR)
         else:
             status = np.int64(children_made(program, slot, index))
@@ -259,11 +259,11 @@ def children_made(program, slot, index):
 
 
 @compiled(inline=True)
-def retreat(slot, tree, status):
+def undo_descent(slot, tree, status):
     """Undoes the walk and the generator's draws, and returns the status."""
     rng = record_at(slot.rng, rng_dtype)
-    rng.word[0] = slot.words[0]
-    rng.word[1] = slot.words[1]
+    rng.word[0] = slot.rng_start[0]
+    rng.word[1] = slot.rng_start[1]
     if tree.shared != 0:
         leave_flight(tree, path_of(slot), slot.depth)
     return status
@@ -284,7 +284,7 @@ def evaluate(program, slot):
         return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
     if program.evaluation != 0:
         return call_float(program.evaluation, (slot.state, slot.rng))
-    if tree_of(slot).beyond != 0 and slot.moves == 0:
+    if tree_of(slot).is_general != 0 and slot.moves == 0:
         rng = record_at(slot.rng, rng_dtype)
         return random_return(program.game, slot.state, rng, slot.actions, slot.weights)
     return random_rollout(program.game, slot.state, record_at(slot.rng, rng_dtype), slot.actions, slot.moves)
@@ -298,7 +298,7 @@ def back_up(program, slot, value):
     status = run_hooks(3, program.before_backup, slot.before_backup_parameters, arguments)
     traced = value
     if program.rollout_decay != 1.0:
-        traced = traced_back(program, tree, value, np.float64(pointer_at(slot.moves, np.int32)[0]))
+        traced = decayed_value(program, tree, value, np.float64(pointer_at(slot.moves, np.int32)[0]))
     if status >= 0 and call(program.backup, (slot.tree, slot.path, slot.depth, traced, slot.backup_parameters)) < 0:
         status = np.int64(BACKUP)
     if status >= 0:
@@ -394,7 +394,7 @@ def has_finished(slot):
         return True
     if slot.stop_early == 0 or slot.done == 0 or slot.done % DECISION_PERIOD != 0:
         return False
-    return is_decided(tree_of(slot), (slot.budget - slot.done + 1) * slot.sharers - 1)
+    return is_decided(tree_of(slot), (slot.budget - slot.done + 1) * slot.slots_per_tree - 1)
 
 
 @compiled
@@ -411,7 +411,7 @@ def simulate(programs, slots, count):
             if has_finished(slot):
                 slot.status = FINISHED
                 break
-            if not advance(program, slot):
+            if not simulate_once(program, slot):
                 break
 
 
@@ -434,12 +434,12 @@ def simulate_together(programs, slots, remaining, portion, clock, deadline):
     while True:
         count = min(portion, np.int64(atomic_add(remaining.ctypes.data, np.int64(-portion))))
         for _ in range(count):
-            if not advance(program, slot):
+            if not simulate_once(program, slot):
                 return
         if count <= 0 or (clock != 0 and nanoseconds(clock, room) >= deadline):
             return
         # Each other thread may still be in the middle of a portion.
-        if slot.stop_early and is_decided(tree_of(slot), remaining[0] + remaining[1] + slot.sharers * portion):
+        if slot.stop_early and is_decided(tree_of(slot), remaining[0] + remaining[1] + slot.slots_per_tree * portion):
             remaining[0] = 0
 
 
@@ -447,17 +447,17 @@ def simulate_together(programs, slots, remaining, portion, clock, deadline):
 def _mark_path(slot, change):
     nodes = nodes_of(tree_of(slot))
     path = path_of(slot)
-    for at in range(slot.depth + 1):
-        nodes[np.int64(path[at])].in_flight = np.uint16(np.int64(nodes[np.int64(path[at])].in_flight) + change)
+    for ply in range(slot.depth + 1):
+        nodes[np.int64(path[ply])].in_flight = np.uint16(np.int64(nodes[np.int64(path[ply])].in_flight) + change)
 
 
 @compiled
-def descend_all(programs, slots, waiting, count, again):
+def descend_all(programs, slots, waiting, count, only_growing):
     """Takes every unfinished slot to a leaf and backs up ends of games at once.
 
     Args:
       waiting: receives the numbers of the slots whose leaves wait for a value, from index `count` on.
-      again: only the slots that asked for room, after the trees have grown.
+      only_growing: only the slots that asked for room, after the trees have grown.
 
     Returns the number of waiting slots, or its complement if slots ask for room. The slots of a tree keep their order,
     so a tree does not depend on its growth.
@@ -466,9 +466,9 @@ def descend_all(programs, slots, waiting, count, again):
     asks = False
     for number in range(len(slots)):
         slot = slots[number]
-        if again and slot.status != GROW:
+        if only_growing and slot.status != GROW:
             continue
-        if number % slot.sharers != 0 and slots[number - 1].status == GROW:
+        if number % slot.slots_per_tree != 0 and slots[number - 1].status == GROW:
             slot.status = GROW
             asks = True
             continue
@@ -476,10 +476,10 @@ def descend_all(programs, slots, waiting, count, again):
             slot.status = FINISHED
             continue
         status = np.int64(LEAF)
-        for _ in range(TURN):  # leaves that do not wait, up to one that does
+        for _ in range(SIMULATIONS_PER_PASS):  # leaves that do not wait, up to one that does
             status = descend(program, slot)
             if status == LEAF and is_waiting(program, slot):
-                if slot.sharers > 1:
+                if slot.slots_per_tree > 1:
                     _mark_path(slot, 1)
                 waiting[count] = number
                 count += 1
@@ -502,7 +502,7 @@ def expand_answered(program, slot, tree, leaf, weights, row):
     if make_children(program, slot, tree, leaf) < 0:
         return np.int64(LEGAL_ACTIONS)
     if nodes_of(tree)[leaf].flags & CHANCE:
-        if ask_chance(program, slot, tree, leaf) < 0:
+        if set_probabilities(program, slot, tree, leaf) < 0:
             return np.int64(WEIGHTS)
     elif len(weights) and slot.priors_left > 0:
         slot.priors_left -= 1
@@ -531,7 +531,7 @@ def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
         tree = tree_of(slot)
         nodes = nodes_of(tree)
         leaf = leaf_of(slot)
-        if slot.sharers > 1:
+        if slot.slots_per_tree > 1:
             _mark_path(slot, -1)
         value = np.float64(values[row])
         if nodes[leaf].flags & PLAYER_1:
@@ -547,7 +547,7 @@ def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
             repeats = np.int64(1)
         elif program.rollout_share > 0.0:
             outcome = evaluate(program, slot)
-            if tree.beyond == 0 and not -1.0 <= outcome <= 1.0:
+            if tree.is_general == 0 and not -1.0 <= outcome <= 1.0:
                 status = np.int64(EVALUATION)
             value += program.rollout_share * (outcome - value)
         if status >= 0:
@@ -564,16 +564,16 @@ def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
 
 
 @compiled
-def run_batches(programs, slots, waiting, count, turn, batch, answers, enough):
-    """Steps batch after batch, until `enough` simulations are done or no search goes on.
+def run_batches(programs, slots, waiting, count, resume_at, batch, answers, target):
+    """Steps batch after batch, until `target` simulations are done or no search goes on.
 
     It returns where Python has to act, and the next call goes on from there with the same count.
 
     Args:
       waiting: as in `descend_all`. batch: room for the states of the waiting leaves.
-      count, turn: 0 and BEGIN; the waiting slots and GROWN after the trees have grown, or ANSWERED after an answer.
+      count, resume_at: 0 and BEGIN; the waiting slots and GROWN once the trees have grown, or ANSWERED after an answer.
       answers: values, weights and embeddings as in `finish_all`; a compiled evaluator writes them itself.
-      enough: simulations of all slots since their searches began.
+      target: simulations of all slots since their searches began.
 
     Returns 0 at the end, the number of leaves that Python has to answer for, or the complement of the number of waiting
     slots if slots ask for room.
@@ -582,37 +582,39 @@ def run_batches(programs, slots, waiting, count, turn, batch, answers, enough):
     values, weights, embeddings = answers
     while True:
         status = np.int64(0)
-        if turn != ANSWERED:
-            count = descend_all(programs, slots, waiting, count, turn == GROWN)
+        if resume_at != ANSWERED:
+            count = descend_all(programs, slots, waiting, count, resume_at == GROWN)
             if count < 0:
                 return count
             status = gather(programs, slots, waiting[:count], batch)
             if status >= 0 and count > 0 and program.evaluator == 0:
                 return count
             if status >= 0 and count > 0:
-                status = ask(program, tree_of(slots[0]), batch, values[:count], weights[:count], embeddings[:count])
+                status = ask_evaluator(
+                    program, tree_of(slots[0]), batch, values[:count], weights[:count], embeddings[:count]
+                )
         leaves = waiting[:count]
         if status < 0:
             withdraw_all(slots, leaves)
             slots[leaves[0]].status = status
         else:
             finish_all(programs, slots, leaves, batch, values[:count], weights[:count], embeddings[:count])
-        if slots.done.sum() >= enough:
+        if slots.done.sum() >= target:
             return 0
         lowest = slots.status.min()  # a failure if there is one, and FINISHED only if all are
         if lowest < 0 or lowest == FINISHED:
             return 0
-        count, turn = 0, BEGIN
+        count, resume_at = 0, BEGIN
 
 
 @compiled
-def ask(program, tree, batch, values, weights, embeddings):
+def ask_evaluator(program, tree, batch, values, weights, embeddings):
     """Has the compiled evaluator answer for the first states of `batch`, and checks it; below 0 is a failure."""
     states, count = batch.ctypes.data, len(values)
     addresses = (values.ctypes.data, weights.ctypes.data, embeddings.ctypes.data)
     if call(program.evaluator, (program.evaluator_argument, states, np.int64(count), *addresses)) < 0:
         return ANSWER
-    fault = fault_of(values, weights, embeddings, program.uses_values != 0, tree.beyond == 0)
+    fault = fault_of(values, weights, embeddings, program.uses_values != 0, tree.is_general == 0)
     if program.uses_values == 0:
         values[:] = np.float32(np.nan)
     return ANSWER - fault if fault != 0 else 0
@@ -639,7 +641,7 @@ def mark_roots(programs, slots, numbers, players):
     for place in range(len(numbers)):
         slot = slots[numbers[place]]
         count = call(game.legal_actions, (slot.root_state, slot.actions))
-        if not 0 < count <= game.num_actions or not differ(carray(pointer_at(slot.actions, np.int32), (count,))):
+        if not 0 < count <= game.num_actions or not are_distinct(carray(pointer_at(slot.actions, np.int32), (count,))):
             return place
         mover = call(game.to_play, (slot.root_state,))
         if not 0 <= mover < players and (mover != NATURE or game.chance == 0):
@@ -649,7 +651,7 @@ def mark_roots(programs, slots, numbers, players):
 
 
 @compiled
-def differ(actions):
+def are_distinct(actions):
     """Whether no action appears twice; O(n) for ascending ones."""
     largest = np.int64(-1)
     for place in range(len(actions)):
@@ -681,5 +683,5 @@ def read_roots(slots, numbers, action, visits, value, prior, proven):
 def withdraw_all(slots, waiting):
     """Removes the virtual loss of leaves whose evaluation failed."""
     for number in waiting:
-        if slots[number].sharers > 1:
+        if slots[number].slots_per_tree > 1:
             _mark_path(slots[number], -1)

@@ -7,15 +7,15 @@ import numpy as np
 from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_float
-from engram.search.expansion import ask_weights
+from engram.search.expansion import set_priors_by
 from engram.search.operators import selection
 from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of
 
 
 @compiled
-def ask_chance(program, slot, tree, index):
+def set_probabilities(program, slot, tree, index):
     """Sets the priors of nature's new children to their probabilities; negative on failure."""
-    ask_weights(program, slot, tree, index, program.game.chance)
+    set_priors_by(program, slot, tree, index, program.game.chance)
     return 0 if nodes_of(tree)[index].flags & PRIORS else -1  # without: a failure, or all weights are 0
 
 

@@ -170,11 +170,11 @@ class Definition:
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
-    """An operator's parameters as a record in memory, with the arrays whose addresses it holds."""
+class BoundParameters:
+    """An operator's parameters as a record in memory, with the owners of the memory that it points to."""
 
     record: np.ndarray
-    keep: list[Any]
+    owners: list[Any]
 
     @property
     def address(self) -> int:
@@ -207,7 +207,7 @@ class Operator:
         mixes = [OWN for part in self.parts if part.definition.kind == "mix"]  # a mix reads the means
         return tuple(dict.fromkeys(columns + mixes))
 
-    def bind(self, budget: int | None = None, columns: Sequence[Column] = ()) -> Bound:
+    def bind(self, budget: int | None = None, columns: Sequence[Column] = ()) -> BoundParameters:
         """The parameters as the machine code reads them.
 
         Args:
@@ -218,13 +218,13 @@ class Operator:
           InvalidParameter: a schedule needs a budget, or a record is missing.
         """
         record = np.zeros(1, self.definition.dtype)
-        keep: list[Any] = []
+        owners: list[Any] = []
         values = dict(self.values)
         for key, value in values.items():
             is_record = isinstance(self.definition.parameters[key], Record)
             if isinstance(value, Operator):
-                keep.append(value.bind(budget, columns))
-                record[key], record[key + "_parameters"] = value.address, keep[-1].address
+                owners.append(value.bind(budget, columns))
+                record[key], record[key + "_parameters"] = value.address, owners[-1].address
             elif isinstance(value, Column):
                 if value not in columns:
                     raise InvalidParameter(
@@ -241,11 +241,11 @@ class Operator:
                 table = value if isinstance(value, np.ndarray) else value.table(budget)
                 if not is_record:
                     table = values[key] = np.ascontiguousarray(table, np.float64)
-                keep.append(table)
+                owners.append(table)
                 record[key], record[key + "_size"] = table.ctypes.data, table.size
         if self.definition.check is not None:
             self.definition.check(values)
-        return Bound(record, keep)
+        return BoundParameters(record, owners)
 
     def __repr__(self) -> str:
         inner = []
@@ -266,11 +266,11 @@ OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
 
 
 def _kind(
-    kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True, beyond: bool = True
+    kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True, general: bool = True
 ) -> Callable[..., Callable[[Any], Definition]]:
     def with_parameters(
-        function: Any = None, /, *, check: Check | None = None, threads: bool = threads, chance: bool = beyond,
-        rewards: bool = beyond, **parameters: Any,
+        function: Any = None, /, *, check: Check | None = None, threads: bool = threads, chance: bool = general,
+        rewards: bool = general, **parameters: Any,
     ) -> Callable[[Any], Definition]:  # fmt: skip
         if function is not None:
             raise InvalidParameter(f"the decorator {kind} needs its parentheses: @{kind}()")
@@ -282,7 +282,7 @@ def _kind(
 
 selection = _kind("selection", int64, (_TREE, int64, _RNG))
 """Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to continue with, or `EXPAND`."""
-backup = _kind("backup", int64, (_TREE, _PATH, int64, float64), threads=False, beyond=False)
+backup = _kind("backup", int64, (_TREE, _PATH, int64, float64), threads=False, general=False)
 """Decorator of `rule(tree, path, depth, value, parameters) -> 0`: backs up a leaf's value, `path[depth] … path[0]`."""
 mix = _kind("mix", float64, (_TREE, int64, float64))
 """Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its children's and its own mean."""

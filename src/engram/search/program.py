@@ -59,8 +59,8 @@ slot_dtype = np.dtype(
         ("depth", np.int64),  # of the leaf; path[0] is the root
         ("replay", np.int64),  # nodes of the path that the next simulation repeats (expand_all), or 0
         ("forced", np.int64),  # 1: the path's last node enters its children in turn, without a rule
-        ("words", np.uint64, (2,)),  # of the generator when the simulation began
-        ("sharers", np.int64),  # slots of this tree; with more than one, virtual loss keeps them apart
+        ("rng_start", np.uint64, (2,)),  # of the generator when the simulation began
+        ("slots_per_tree", np.int64),  # with more than one, virtual loss keeps them apart
         ("status", np.int64),
         ("done", np.int64),  # simulations backed up since the search began
         ("budget", np.int64),  # simulations at which the slot's search ends

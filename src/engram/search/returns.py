@@ -55,17 +55,17 @@ def discounted(tree, value, factor):
 
 
 @compiled(inline=True)
-def traced_back(program, tree, value, num_moves):
-    """A rollout's value after so many steps G ← γ·λ·G to its begin, where γ acts in the game's units."""
+def decayed_value(program, tree, value, num_moves):
+    """A rollout's value at its start: G ← γ·λ·G for each of its moves, with γ in the game's units."""
     decay = program.rollout_decay**num_moves
-    if tree.beyond == 0 or program.rollout_discount == 1.0:
+    if tree.is_general == 0 or program.rollout_discount == 1.0:
         return decay * value
     shift = (program.rollout_discount - 1.0) * (tree.high + tree.low) / (tree.high - tree.low)
     return min(1.0, max(-1.0, decay * value + shift * (1.0 - decay) / (1.0 - program.rollout_decay)))
 
 
 @compiled(inline=True)
-def _step(tree, node):
+def _reward_and_factor(tree, node):
     """(reward of the move that leads to a node, factor of the return from there)."""
     factor = 1.0 if nodes_of(tree)[node].flags & CHANCE else tree.discount
     if tree.rewards == 0:
@@ -74,18 +74,18 @@ def _step(tree, node):
 
 
 @compiled(inline=True)
-def arriving(tree, node, value):
+def incoming_value(tree, node, value):
     """E(s): value of the move that leads to a node, from the value of its position; see the module."""
-    reward, factor = _step(tree, node)
+    reward, factor = _reward_and_factor(tree, node)
     return in_tree(tree, reward + factor * in_units(tree, value)) if reward != 0.0 or factor != 1.0 else value
 
 
 @compiled(inline=True)
 def line_of_move(tree, node):
     """(a, b) of E(s) = a + b·V(s), both as values of the tree."""
-    if tree.beyond == 0:
+    if tree.is_general == 0:
         return 0.0, 1.0
-    reward, factor = _step(tree, node)
+    reward, factor = _reward_and_factor(tree, node)
     return (2.0 * reward - (1.0 - factor) * (tree.low + tree.high)) / (tree.high - tree.low), factor
 
 
@@ -93,9 +93,9 @@ def line_of_move(tree, node):
 def position_value(tree, node):
     """Value of a node's position, V(s), for player 0: without the reward and the discount of the move to it."""
     value = nodes_of(tree)[node].value
-    if tree.beyond == 0 or node == 0:
+    if tree.is_general == 0 or node == 0:
         return value
-    reward, factor = _step(tree, node)
+    reward, factor = _reward_and_factor(tree, node)
     return in_tree(tree, (in_units(tree, value) - reward) / factor) if reward != 0.0 or factor != 1.0 else value
 
 
@@ -135,8 +135,8 @@ def _learn(tree, path, depth, x):
     Returns False, and changes nothing, if they are too large for numbers.
     """
     low = high = x
-    for at in range(depth, 0, -1):
-        reward, factor = _step(tree, np.int64(path[at]))
+    for ply in range(depth, 0, -1):
+        reward, factor = _reward_and_factor(tree, np.int64(path[ply]))
         x = reward + factor * x
         low = min(low, x)
         high = max(high, x)

@@ -47,8 +47,8 @@ def enter_flight(tree, index):
 @compiled(inline=True)
 def leave_flight(tree, path, depth):
     """Removes a simulation in flight from each node of a path."""
-    for at in range(depth + 1):
-        atomic_add(tree.nodes + np.int64(path[at]) * NODE_BYTES + _IN_FLIGHT, _MINUS_1)
+    for ply in range(depth + 1):
+        atomic_add(tree.nodes + np.int64(path[ply]) * NODE_BYTES + _IN_FLIGHT, _MINUS_1)
 
 
 @compiled(inline=True)
@@ -92,18 +92,18 @@ def _move(address, target, step):
 
 
 @compiled(inline=True)
-def move_value(tree, index, target, step):
+def update_value(tree, index, target, step):
     """Moves a node's value towards `target` by a share `step` of the way."""
     _move(tree.nodes + index * NODE_BYTES + _VALUE, target, step)
 
 
 @compiled(inline=True)
-def move_own(tree, index, target, step):
+def update_own_mean(tree, index, target, step):
     """Moves a node's own running mean likewise."""
     _move(tree.own + index * _OWN_BYTES + _MEAN, target, step)
 
 
 @compiled(inline=True)
-def move_first(tree, index, target, step):
+def update_first_mean(tree, index, target, step):
     """Moves the mean of a node's own evaluations likewise."""
     _move(tree.own + index * _OWN_BYTES + _FIRST, target, step)

@@ -75,7 +75,7 @@ tree_dtype = np.dtype(
         ("columns", np.int64, (MAX_COLUMNS,)),  # addresses
         ("row_bytes", np.int64, (MAX_COLUMNS,)),  # bytes that a new node zeroes
         # of games beyond two players and outcomes in [-1, 1], see `returns.py`
-        ("beyond", np.int64),  # 1: such a game
+        ("is_general", np.int64),  # 1: such a game
         ("learns", np.int64),  # 1 or 2: the bounds widen with each return beyond them
         ("rewards", np.int64),  # address of the column `REWARD`, or 0
         ("low", np.float64),  # bounds of returns, in the game's units
@@ -209,8 +209,8 @@ def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player of a sign.
 
     Simulations in flight count as lost visits (virtual loss), so that a batch spreads. A pooled node has the Q of the
-    pool. Advice of extensions is blended in. A rule enters a child of -inf only without another move: a proven loss,
-    and in every second simulation each proven child of the root.
+    pool. Advice of extensions is blended in. A rule enters a child of -inf only where no other move is left. Such are
+    proven losses and, in every second simulation, the proven children of the root.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
@@ -275,7 +275,7 @@ class Tree(Addressed):
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
       columns: of further data.
       advice: for `statistics` to blend in, in this order; its columns are among `columns`.
-      beyond: the game has chance, bounds, rewards or a discount.
+      is_general: the game has chance, bounds, rewards or a discount.
       bounds: of the game's returns; None: learnt, and forgotten when the tree is cleared.
       discount: the game's.
 
@@ -293,7 +293,7 @@ class Tree(Addressed):
 
     def __init__(
         self, num_actions: int, max_nodes: int, columns: Sequence[Column] = (), advice: Sequence[Advice] = (), *,
-        beyond: bool = False, bounds: tuple[float, float] | None = (-1.0, 1.0), discount: float = 1.0,
+        is_general: bool = False, bounds: tuple[float, float] | None = (-1.0, 1.0), discount: float = 1.0,
     ):  # fmt: skip
         if max_nodes < 1 + num_actions:
             raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
@@ -311,7 +311,7 @@ class Tree(Addressed):
         self._rows = [np.zeros(capacity, column.dtype) for column in self.columns]
         self.header = np.zeros(1, tree_dtype)
         self.header["max_nodes"] = max_nodes
-        self.header["beyond"], self.header["discount"] = beyond, discount
+        self.header["is_general"], self.header["discount"] = is_general, discount
         self._bounds = bounds
         self.header["num_columns"] = len(self.columns)
         self.header["num_following"] = sum(column.follows_action for column in self.columns)
@@ -443,7 +443,7 @@ class Tree(Addressed):
         self.header["num_nodes"] = size
         self.header["full"] = 0
         self._publish()
-        if self.header["beyond"]:
+        if self.header["is_general"]:
             self._leave_move()
         self.rebuild(moved=True)
         return True

@@ -37,7 +37,7 @@ from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype,
 DEFAULT_BYTES = 1 << 30
 LINE_BYTES = 256
 UNBOUNDED = 2**62
-MOST_VISITS = 2**32 - 1
+MAX_VISITS = 2**32 - 1
 """Of a node: its counter has 32 bits."""
 ALL_BITS = 2**64 - 1
 PORTIONS = 32
@@ -102,7 +102,7 @@ class Workspace(Addressed):
         self.trees = [
             Tree(
                 game.num_actions, bound, self.assembly.columns, self.assembly.advice,
-                beyond=bool(game.beyond), bounds=None if preset.bounds == "learnt" else game.bounds,
+                is_general=bool(game.general_features), bounds=None if preset.bounds == "learnt" else game.bounds,
                 discount=game.discount,
             )
             for _ in range(num_trees)
@@ -114,13 +114,13 @@ class Workspace(Addressed):
         self.threads = preset.threads
         self._shared = shared = self.threads > 1 and preset.parallel == "tree"
         # Slots of one tree: leaves that wait for an evaluator, or threads.
-        self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
+        self.slots_per_tree = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
         self._pool_process = 0
-        num_slots = num_trees * self.sharers
+        num_slots = num_trees * self.slots_per_tree
         source: Any = preset.evaluator
         asks_itself = source is None or (hasattr(source, "evaluate") and not isinstance(source, type))
-        leaves_asked = (at_once or num_trees) * self.sharers
+        leaves_asked = (at_once or num_trees) * self.slots_per_tree
         self.evaluator: Evaluator | None = source if asks_itself else source(game, leaves_asked)
         self.functions = Functions(game, preset, self.assembly, self._compiled_evaluator(num_slots))
         self.program = self.functions.program
@@ -196,7 +196,7 @@ class Workspace(Addressed):
         bound = {operator: operator.bind(budget, columns) for operator in operators}
         self.program["selection_parameters"] = bound[selection].address
         for number, kinds in enumerate(hooks):
-            slots = self.slots[number * self.sharers : (number + 1) * self.sharers]
+            slots = self.slots[number * self.slots_per_tree : (number + 1) * self.slots_per_tree]
             slots["backup_parameters"] = bound[backups[number]].address
             for kind, sequence in kinds.items():
                 for place, operator in enumerate(sequence):
@@ -237,7 +237,7 @@ class Workspace(Addressed):
 
     def done(self, number: int) -> int:
         """Simulations backed up in a tree since `start`."""
-        return sum(self.slots["done"][number * self.sharers : (number + 1) * self.sharers].tolist())
+        return sum(self.slots["done"][number * self.slots_per_tree : (number + 1) * self.slots_per_tree].tolist())
 
     def total_done(self) -> int:
         """Simulations backed up in all trees since `start`."""
@@ -340,7 +340,7 @@ class Workspace(Addressed):
 
     # --------------------------------------------------- leaves for an evaluator outside, one tree
 
-    def send_out(self, numbers: Sequence[int]) -> list[int]:
+    def collect_leaves(self, numbers: Sequence[int]) -> list[int]:
         """Takes free slots to leaves as a batch evaluator's would be; returns those that wait now.
 
         Ends of games are backed up at once. After a failure the tree is as before, but for those.
@@ -350,7 +350,7 @@ class Workspace(Addressed):
         """
         places = np.array(numbers)
         slots = self.slots[places]  # a copy: the other slots wait, and the kernel advances all slots that it gets
-        slots["depth"] = 0  # after a failure at its very begin a slot has no path
+        slots["depth"] = 0  # a slot that fails at its start has no path
         waiting = places[self.batches.descend(slots)]
         self.slots[places] = slots
         try:
@@ -366,14 +366,14 @@ class Workspace(Addressed):
             self.slots["status"] = np.maximum(self.slots["status"], 0)
         return [int(number) for number in waiting]
 
-    def take_in(self, number: int, answer: Answers) -> None:
+    def accept_answer(self, number: int, answer: Answers) -> None:
         """Backs up the value of a waiting slot; `answer` is from `batches.checked`. A leaf that fails is withdrawn.
 
         Raises:
           OperatorError: as `step`.
         """
         self.in_flight.pop(number, None)
-        self.batches.take_in(number, answer)
+        self.batches.accept_answer(number, answer)
         try:
             self._raise_failures()
         except BaseException:
@@ -382,7 +382,7 @@ class Workspace(Addressed):
         finally:
             self.slots["status"] = np.maximum(self.slots["status"], 0)
 
-    def wait_again(self, number: int, leaf: int, path: Sequence[int]) -> None:
+    def restore_leaf(self, number: int, leaf: int, path: Sequence[int]) -> None:
         """Restores a waiting slot from a file: the number of its leaf, and its path."""
         state = self.game.read(self.root_states[0])
         for action in self.trees[0].nodes["action"][path[1:]]:
@@ -425,10 +425,10 @@ class Workspace(Addressed):
 
     def _slots_of(self, numbers: Sequence[int]) -> np.ndarray:
         """The numbers of the trees' slots, one tree's after the other's."""
-        return np.add.outer(self._first_slots(numbers), np.arange(self.sharers)).ravel()
+        return np.add.outer(self._first_slots(numbers), np.arange(self.slots_per_tree)).ravel()
 
     def _first_slots(self, numbers: Sequence[int]) -> np.ndarray:
-        return np.array(numbers, np.int64) * self.sharers
+        return np.array(numbers, np.int64) * self.slots_per_tree
 
     def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
         # Every thread has left the kernel when this ends: the arrays may move then.
@@ -476,8 +476,8 @@ class Workspace(Addressed):
 
     def _shares(self, amount: int, numbers: Sequence[int]) -> np.ndarray:
         """The parts of an amount that each slot of some trees gets."""
-        share, rest = divmod(amount, self.sharers)
-        return np.tile(share + (np.arange(self.sharers) < rest), len(numbers))
+        share, rest = divmod(amount, self.slots_per_tree)
+        return np.tile(share + (np.arange(self.slots_per_tree) < rest), len(numbers))
 
     def _has_all_priors(self) -> bool:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
@@ -502,7 +502,7 @@ class Workspace(Addressed):
     def _make_slots(self, num_slots: int) -> np.ndarray:
         slots = np.zeros(num_slots, slot_dtype)
         for number, slot in enumerate(slots):
-            tree = number // self.sharers
+            tree = number // self.slots_per_tree
             generator = number if self._shared else tree
             slot["tree"] = self.trees[tree].header.ctypes.data
             slot["root_state"] = self.root_states[tree].ctypes.data
@@ -513,12 +513,12 @@ class Workspace(Addressed):
             slot["moves"] = self._moves[number].ctypes.data if len(self._moves) else 0
             slot["weights"] = self._weights[number].ctypes.data if len(self._weights) else 0
         slots["max_depth"] = self.game.max_moves + 1
-        slots["sharers"] = self.sharers
+        slots["slots_per_tree"] = self.slots_per_tree
         return slots
 
 
 def _leave(gates: Sequence[threading.Lock], ended: list[bool]) -> None:
-    """Waits until no thread is behind its gate, whatever signals raise meanwhile; a list has no lock to break."""
+    """Waits until no thread runs behind its gate, even if handlers of signals raise. A list needs no lock."""
     while not ended or any(gate.locked() for gate in gates):
         with suppress(BaseException):
             ended.append(True)

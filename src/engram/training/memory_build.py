@@ -95,8 +95,8 @@ def _play(search: Search, limit: Limit, opening_moves: int, seed: int) -> None:
     for number in range(game.max_moves):
         if game.is_over(state):
             return
-        is_natures = game.has("chance") and game.to_play(state) == NATURE
-        if is_natures:
+        is_chance_node = game.has("chance") and game.to_play(state) == NATURE
+        if is_chance_node:
             action = game.drawn(state, rng.random())
         elif number < opening:
             action = rng.choice(game.legal_actions(state))

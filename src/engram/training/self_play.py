@@ -264,17 +264,17 @@ class SelfPlay:
 
     def why_not_learning(self) -> list[str]:
         """Reasons, from the newest games, why a network may not learn from them."""
-        held = min(self.finished, RECENT)
-        if held < RECENT // 4:
+        count = min(self.finished, RECENT)
+        if count < RECENT // 4:
             return []
         reasons = []
-        distinct = len(np.unique(self._ends[:held]))
-        if distinct < held // 20:
+        distinct = len(np.unique(self._ends[:count]))
+        if distinct < count // 20:
             reasons.append(
-                f"the same games again and again: {distinct} different ones among {held}; raise temperature_moves, "
+                f"the same games again and again: {distinct} different ones among {count}; raise temperature_moves, "
                 "noise or exploration"
             )
-        value, result = self._agreement[:held].T
+        value, result = self._agreement[:count].T
         if np.abs(result.mean()) > 0.98:
             reasons.append(f"nearly every game ends alike (mean result {result.mean():+.2f}): values stay constant")
         elif value.std() > 0.05 and np.corrcoef(value, result)[0, 1] < -0.2:

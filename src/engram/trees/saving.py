@@ -106,7 +106,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
     work.slots["priors_left"] = leaves["priors_left"]
     work.num_asked = leaves["next"]
     for number, slot, nodes in leaves["in_flight"]:
-        work.wait_again(slot, number, nodes)
+        work.restore_leaf(slot, number, nodes)
     return True
 
 
@@ -154,7 +154,7 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
     bounds = tuple(about.get("bounds") or (-1.0, 1.0))
     if work.preset.bounds != "learnt" and bounds != tree.bounds:
         raise InvalidFile(f"{path} holds returns between {bounds[0]:g} and {bounds[1]:g}, unlike those of {game.name}")
-    if "leaves" in about and (work.evaluator is None or len(about["leaves"]["priors_left"]) != work.sharers):
+    if "leaves" in about and (work.evaluator is None or len(about["leaves"]["priors_left"]) != work.slots_per_tree):
         raise InvalidFile(
             f"{path} holds a search that asks an evaluator outside: make the search with "
             f"leaves={len(about['leaves']['priors_left'])}"

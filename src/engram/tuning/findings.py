@@ -60,24 +60,24 @@ def recommended(space: Space, surrogate: Surrogate) -> Best:
     return replace(best, deviation=min(best.deviation, 0.5))
 
 
-def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Best | None = None) -> Findings:
+def findings(space: Space, observations: Sequence[Observation], seed: int = 0, best: Best | None = None) -> Findings:
     """The findings from the observations of a study, at least one; `best` defaults to the posterior's maximum.
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
-    surrogate = surrogate_of(seen, space.knots, seed)
+    surrogate = surrogate_of(observations, space.knots, seed)
     best = best or recommended(space, surrogate)
-    points = np.array([entry.point for entry in seen])
+    points = np.array([entry.point for entry in observations])
     means, covariance = surrogate.joint(points)
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    order = np.argsort(-means)
+    ranked = [(observations[place], float(means[place]), float(spread[place])) for place in np.argsort(-means)]
     return Findings(
         best=best, values=space.values(best.point),
         function=_learned_function(space, surrogate, points, best, seed) if space.num_knots else None,
-        progress=_progress(space, seen, seed), importance=importance(space, surrogate.mean, seed),
+        progress=_progress(space, observations, seed), importance=importance(space, surrogate.mean, seed),
         slices={name: _slice(space, surrogate, best, name) for name in space.names if not is_knot(name)},
-        top=[(seen[place], float(means[place]), float(spread[place])) for place in order if seen[place].games][:10],
-        trials=seen,
+        top=[top for top in ranked if top[0].games][:10],
+        trials=observations,
     )  # fmt: skip
 
 
@@ -117,11 +117,11 @@ def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:
     return profile(space.rule, [values[name] for name in space.names if is_knot(name)], u)
 
 
-def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
-    spent = np.cumsum([entry.games for entry in seen])
+def _progress(space: Space, observations: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
+    spent = np.cumsum([entry.games for entry in observations])
     rows = []
-    for count in sorted({round(part) for part in np.linspace(min(2, len(seen)), len(seen), _STEPS)}):
-        best = recommended(space, surrogate_of(seen[:count], space.knots, seed))
+    for count in sorted({round(part) for part in np.linspace(min(2, len(observations)), len(observations), _STEPS)}):
+        best = recommended(space, surrogate_of(observations[:count], space.knots, seed))
         rows.append((int(spent[count - 1]), best.mean, best.deviation))
     return rows
 

@@ -74,9 +74,9 @@ class MatchObjective:
             if not tunable.integer:
                 within = [tunable.low + share * (tunable.high - tunable.low) for share in _WITHIN]
                 faults = [self.fault_at({**middle, tunable.name: value}) for value in within]
-                whole = round(within[0])
-                if all(faults) and tunable.low <= whole <= tunable.high:
-                    if not self.fault_at({**middle, tunable.name: whole}):
+                integer = round(within[0])
+                if all(faults) and tunable.low <= integer <= tunable.high:
+                    if not self.fault_at({**middle, tunable.name: integer}):
                         raise InvalidSpecification(f"{faults[0]}; a range of whole numbers is written LOW:HIGH:int")
 
     def play(

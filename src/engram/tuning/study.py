@@ -27,7 +27,7 @@ from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from engram.arena.claims import has_ended, machine
-from engram.arena.database import Database, shown, url_of
+from engram.arena.database import Database, redacted, url_of
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.fleet import Link, release_workers
@@ -188,27 +188,30 @@ class Study:
 
     def best(self) -> Best:
         """The point of the highest posterior mean. Raises InvalidParameter: the study has played no games."""
-        seen = self.observations()
-        if not any(entry.games for entry in seen):
+        observations = self.observations()
+        if not any(entry.games for entry in observations):
             raise InvalidParameter("this study has played no games yet")
-        return recommended(self.space, sampler.surrogate_of(seen, self.space.knots, self.objective.seed))
+        return recommended(self.space, sampler.surrogate_of(observations, self.space.knots, self.objective.seed))
 
     def _playable(self) -> Best:
         """The best point, or where no player can be made there, the best one that has been played."""
         best = self.best()
         if not self.objective.fault_at(self.space.values(best.point)):
             return best
-        seen = self.observations()
-        surrogate = sampler.surrogate_of(seen, self.space.knots, self.objective.seed)
-        return sampler.best_among(surrogate, [entry.point for entry in seen if entry.games])
+        observations = self.observations()
+        surrogate = sampler.surrogate_of(observations, self.space.knots, self.objective.seed)
+        return sampler.best_among(surrogate, [entry.point for entry in observations if entry.games])
 
     def standing(self, best: Best | None = None) -> StudyProgress:
         """The study so far; with `best` in place of the posterior's present best."""
-        seen = self.observations()
-        if not seen:
+        observations = self.observations()
+        if not observations:
             return StudyProgress(0, self.search_games, len(self.trials()), None, 0.5, 0.5)
         best = best or self.best()
-        text, games = self.space.specification(self.space.values(best.point)), sum(entry.games for entry in seen)
+        text, games = (
+            self.space.specification(self.space.values(best.point)),
+            sum(entry.games for entry in observations),
+        )
         return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
     def _play(self, trial: Trial, progress: Callable[[StudyProgress], None] | None, workers: int) -> None:
@@ -325,11 +328,11 @@ class Study:
         except EngramError:
             raise
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
-            _LOG.debug("the study in %s failed", shown(self.objective.database), exc_info=True)
+            _LOG.debug("the study in %s failed", redacted(self.objective.database), exc_info=True)
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
             of_storage = isinstance(error, (SQLAlchemyError, optuna.exceptions.StorageInternalError))
             fault = "cannot be kept in" if of_storage else "cannot be read from"
-            raise DatabaseError(shown(f"the study {fault} {self.objective.database}: {reason}")) from None
+            raise DatabaseError(redacted(f"the study {fault} {self.objective.database}: {reason}")) from None
 
 
 def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], int]:
@@ -347,7 +350,7 @@ def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], 
         space = Space(identity["search"], tuple(Tunable(**fields) for fields in identity["tunables"]))
         return space, sampler.observations(space.ranges, study.get_trials(deepcopy=False)), int(identity["seed"])
     except (KeyError, TypeError, ValueError, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise DatabaseError(shown(f"{database} holds no study {name} that can be read: {error}")) from None
+        raise DatabaseError(redacted(f"{database} holds no study {name} that can be read: {error}")) from None
 
 
 def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import engram
-from engram.arena.database import shown
+from engram.arena.database import redacted
 from engram.arena.results import DEFAULT_DATABASE
 from engram.errors import EngramError, InvalidGame, InvalidSpecification
 from engram.pictures.bundle import STATIC
@@ -148,7 +148,7 @@ class Server:
 
     def matches(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The matches of the database, and those that this server runs."""
-        database = shown(self.settings.database)
+        database = redacted(self.settings.database)
         records = self.records
         return {"matches": records.matches(), "points": records.points(), "runs": self.runs.to_json(),
                 "database": database}  # fmt: skip

@@ -64,11 +64,11 @@ def position(game: Game, state: State) -> dict[str, Any]:
     `legal` moves.
     """
     legal, scene = game.legal_actions(state), game.scene
-    is_natures = bool(legal) and game.to_play(state) == NATURE
+    is_chance_node = bool(legal) and game.to_play(state) == NATURE
     return {
         "marks": scene.marks(state) if scene else None,
         "counts": scene.counts(state) if scene and scene.counts else None,
-        "chances": game.probabilities(state) if is_natures else None,
+        "chances": game.probabilities(state) if is_chance_node else None,
         "note": scene.note(state) if scene and scene.note else "",
         "diagram": game.render(state),
         "legal": [[action, game.action_name(action, state)] for action in legal],

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sql
 
-from engram.arena.database import shown
+from engram.arena.database import redacted
 from engram.arena.league import rated_players
 from engram.arena.report import MatchResult, configuration_of, report
 from engram.arena.results import MatchRecord, Results
@@ -103,7 +103,7 @@ class ResultsReader:
         if not records or records[0].number != game:
             raise DatabaseError(f"match {number} has no game {game}")
         allowed = self._allows(configuration.game)
-        with configuration.stored(f"match {number} of {shown(self.database)}", allow_files=allowed):
+        with configuration.stored(f"match {number} of {redacted(self.database)}", allow_files=allowed):
             rules = game_of(configuration.game)
         (record,) = records
         return {"game": configuration.game, "moves": rules.move_names(record.moves), "first": record.first,
@@ -176,10 +176,10 @@ class ResultsReader:
         from engram.tuning.findings import findings
         from engram.tuning.study import recorded_study
 
-        space, seen, seed = recorded_study(self.database, name)
-        if not seen:
+        space, observations, seed = recorded_study(self.database, name)
+        if not observations:
             raise InvalidParameter("no trial of this study has a score yet")
-        return pictures(curves(space, findings(space, seen, seed)))
+        return pictures(curves(space, findings(space, observations, seed)))
 
     def _row(self, results: Results, record: MatchRecord) -> dict[str, Any]:
         row = {"id": record.id, "created": record.created, "games": record.recorded, "asked": record.games}

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from engram.arena.configuration import MatchOptions, configure
-from engram.arena.database import shown
+from engram.arena.database import redacted
 from engram.fleet.processes import interpreter
 from engram.games.catalogue import game as game_of
 from engram.web.fields import Fields
@@ -41,7 +41,7 @@ class Run:
 
     def __init__(self, arguments: list[str]):
         self.id = secrets.token_urlsafe(6)
-        self.command = shlex.join(["engram", *map(shown, arguments)])
+        self.command = shlex.join(["engram", *map(redacted, arguments)])
         self._stopped = False
         self._lines: deque[str] = deque(maxlen=4)
         # A session of its own: Ctrl-C in the server's terminal does not end a match.

@@ -171,7 +171,7 @@ def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
 
 def truth(
     game: Game | str, searches: Sequence[str], simulations: Sequence[int], *, positions: int = 1000, seed: int = 0,
-    min_moves: int | None = None, workers: int = 1, known: Sequence[TruthRow] = (),
+    min_moves: int | None = None, workers: int = 1, earlier_rows: Sequence[TruthRow] = (),
     rows_done: Callable[[list[TruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> list[TruthRow]:  # fmt: skip
     """Measures every search at every budget on the same solved positions.
@@ -182,7 +182,7 @@ def truth(
       positions: number of positions. seed: of positions and searches.
       min_moves: as for `solved_positions`.
       workers: processes, ≥ 1.
-      known: earlier rows of the same arguments; they are not measured again.
+      earlier_rows: of the same arguments; they are not measured again.
       rows_done: called with each new row, in a list, at once, so that an interruption loses no finished row.
       progress: called with the numbers of finished and of all batches of searches.
 
@@ -198,7 +198,7 @@ def truth(
     played = game_of(game)
     if workers > 1 and not isinstance(game, str):
         raise InvalidParameter("several workers need the game's name, not a Game")
-    rows = {(row.search, row.simulations): row for row in known}
+    rows = {(row.search, row.simulations): row for row in earlier_rows}
     wanted = [(text, budget) for text in searches for budget in simulations]
     missing = [key for key in dict.fromkeys(wanted) if key not in rows]
     if missing:

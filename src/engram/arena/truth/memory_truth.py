@@ -76,7 +76,7 @@ class MemoryTruthRow:
 
 def memory_truth(
     game: str, searches: Sequence[str], simulations: int, *, positions: int = 200, each: int = 20, seed: int = 0,
-    workers: int = 1, known: Sequence[MemoryTruthRow] = (),
+    workers: int = 1, earlier_rows: Sequence[MemoryTruthRow] = (),
     rows_done: Callable[[list[MemoryTruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> list[MemoryTruthRow]:  # fmt: skip
     """Compares V̂ and V̂_M with exact values by visit count.
@@ -86,7 +86,7 @@ def memory_truth(
       positions: number of roots from random play, the same for every search.
       each: nodes drawn from each class of visits (1, 2-3, 4-7, …) of each tree, ≥ 1.
       seed: of positions, searches and drawn nodes. workers: processes, ≥ 1.
-      known: earlier rows of the same arguments; they are not measured again.
+      earlier_rows: of the same arguments; they are not measured again.
       rows_done: called with the rows of each search at once.
       progress: called with the numbers of finished and of all batches of searches.
 
@@ -103,7 +103,9 @@ def memory_truth(
     if each < 1:
         raise InvalidParameter(f"each must be 1 or more, not {each}")
     Limit(simulations=simulations)
-    rows = {text: [row for row in known if (row.search, row.simulations) == (text, simulations)] for text in searches}
+    rows = {
+        text: [row for row in earlier_rows if (row.search, row.simulations) == (text, simulations)] for text in searches
+    }
     missing = [text for text in rows if not rows[text]]
     if missing:
         solved = solved_positions(played, positions, seed)

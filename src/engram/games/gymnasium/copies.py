@@ -225,9 +225,9 @@ class CopyGame(PythonGame):
         return super().parse_action(text.strip().lower().removeprefix("draw"))
 
     def move_names(self, actions: Any, state: Any = None) -> list[str]:
-        is_natures = self.draws > 0 and state is not None and state.intent >= 0
+        is_chance_node = self.draws > 0 and state is not None and state.intent >= 0
         return [
-            f"draw{action}" if self.draws and number % 2 != is_natures else str(action)
+            f"draw{action}" if self.draws and number % 2 != is_chance_node else str(action)
             for number, action in enumerate(actions)
         ]
 

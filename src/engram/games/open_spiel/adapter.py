@@ -69,8 +69,8 @@ class OpenSpielState:
         """A rollout in Python, for games whose rewards on the way OpenSpiel's search refuses."""
         state, draws = self.state, random.Random(seed)
         while not state.is_terminal():
-            is_natures = state.is_chance_node()
-            state.apply_action(drawn(state, draws) if is_natures else draws.choice(state.legal_actions()))
+            is_chance_node = state.is_chance_node()
+            state.apply_action(drawn(state, draws) if is_chance_node else draws.choice(state.legal_actions()))
         return self.outcome()
 
     def encode(self) -> np.ndarray:
@@ -272,13 +272,13 @@ class OpenSpielGame(PythonGame):
         """Plays random games in Python, where an error is an exception."""
         state, draws = self.spiel.new_initial_state(), random.Random(0)
         for _ in range(TRIAL_MOVES):
-            is_natures = state.is_chance_node()
-            if is_natures and not has_chance:
+            is_chance_node = state.is_chance_node()
+            if is_chance_node and not has_chance:
                 raise InvalidGame(f"{self.name}: it has chance, and OpenSpiel declares none")
             legal = state.legal_actions()
             if not legal:
                 raise InvalidGame(f"{self.name}: in OpenSpiel a position without a legal move is not over")
-            state.apply_action(drawn(state, draws) if is_natures else draws.choice(legal))
+            state.apply_action(drawn(state, draws) if is_chance_node else draws.choice(legal))
             if state.is_terminal():
                 state = self.spiel.new_initial_state()
 

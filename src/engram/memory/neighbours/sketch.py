@@ -85,13 +85,13 @@ def _cut(distances, size, limit, histogram):
     for i in range(4 * bins):
         histogram[i] = 0
     # Four histograms, so that successive equal distances do not wait for each other.
-    whole = size // 4 * 4
-    for i in range(0, whole, 4):
+    end = size // 4 * 4
+    for i in range(0, end, 4):
         histogram[np.int64(distances[i])] += 1
         histogram[bins + np.int64(distances[i + 1])] += 1
         histogram[2 * bins + np.int64(distances[i + 2])] += 1
         histogram[3 * bins + np.int64(distances[i + 3])] += 1
-    for i in range(whole, size):
+    for i in range(end, size):
         histogram[np.int64(distances[i])] += 1
     closer = 0
     cut = 0

@@ -58,7 +58,7 @@ _row_dtype = np.dtype([("key", np.uint64), ("plies", np.int32), ("known", np.boo
 
 
 @compiled
-def _walk(positions, legal, table, seen, states, rows, passing, min_visits):
+def _walk(positions, legal, table, listed, states, rows, passing, min_visits):
     """Fills `states` and `rows` breadth first from row 0; returns their number, or -1 on failure."""
     entries = entries_of(table)
     width = states.shape[1] * 8
@@ -76,11 +76,11 @@ def _walk(positions, legal, table, seen, states, rows, passing, min_visits):
             key = key_of(np.uint64(call(positions.game.hash, (positions.scratch,))))
             slot = find(table, key)
             trained = slot >= 0 and entries[slot].visit_count >= min_visits
-            if (not trained and rows[done].plies >= passing) or find(seen, key) >= 0:
+            if (not trained and rows[done].plies >= passing) or find(listed, key) >= 0:
                 continue
             if count == len(states):
                 return count
-            enter(seen, key)
+            enter(listed, key)
             copy_state(positions.game, states.ctypes.data + count * width, positions.scratch)
             rows[count].key = key
             rows[count].plies = rows[done].plies + 1

@@ -161,8 +161,8 @@ def through_table(tree, path, depth, value, parameters):
     links = column_of(tree, parameters.link, link_dtype)
     entries = entries_of(table)
     nodes_on_path = carray(path, (depth + 1,))
-    for at in range(depth + 1):
-        index = np.uint64(nodes_on_path[at])
+    for ply in range(depth + 1):
+        index = np.uint64(nodes_on_path[ply])
         slot = _slot_of(links[index], entries)
         if slot >= 0 and entries[slot].visit_count > 0:
             nodes[index].value = np.float64(entries[slot].value)
@@ -170,8 +170,8 @@ def through_table(tree, path, depth, value, parameters):
     address = np.int64(nodes_on_path.ctypes.data)
     if call(parameters.rule, (address_of(tree), address, np.int64(depth), value, parameters.rule_parameters)) < 0:
         return -1
-    for at in range(depth + 1):
-        index = np.uint64(nodes_on_path[at])
+    for ply in range(depth + 1):
+        index = np.uint64(nodes_on_path[ply])
         slot = _slot_of(links[index], entries)
         if slot >= 0:
             entries[slot].value = np.float32(nodes[index].value)

@@ -83,8 +83,8 @@ def back_up_minimax(tree, path, depth, value, moves, parameters):
     """Each node above the leaf takes the best of its visited children's values, for its mover."""
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.implicit, IMPLICIT.dtype)
-    for at in range(depth - 1, -1, -1):
-        node = np.int64(path[at])
+    for ply in range(depth - 1, -1, -1):
+        node = np.int64(path[ply])
         sign = sign_of(nodes[node])
         best = -math.inf
         for child in visited_of(nodes[node]):

@@ -263,8 +263,8 @@ def regroup(tree, path, depth, value, moves, parameters):
     nodes = nodes_of(tree)
     rows = column_of(tree, parameters.groups, group_dtype)
     table = column_of(tree, parameters.table, entry_dtype)
-    for at in range(depth, 0, -1):
-        node = np.int64(path[at])
+    for ply in range(depth, 0, -1):
+        node = np.int64(path[ply])
         row = rows[node]
         worth = position_value(tree, node)
         if row.home == 0:

@@ -69,7 +69,7 @@ def ucb1_local(tree, node, rng, parameters):
 @compiled(inline=True)
 def _shrunk(tree, value, factor):
     """A value of the tree whose return, in the game's units, is multiplied by a factor."""
-    return value * factor if tree.beyond == 0 else discounted(tree, value, factor)
+    return value * factor if tree.is_general == 0 else discounted(tree, value, factor)
 
 
 @after_backup(returns=RETURNS, discount=Parameter(1.0, low=0.0, high=1.0))
@@ -80,8 +80,8 @@ def note_returns(tree, path, depth, value, moves, parameters):
     target = value
     if moves != 0:
         target = _shrunk(tree, value, discount ** np.float64(pointer_at(moves, np.int32)[0]))
-    for at in range(depth - 1, -1, -1):
-        row = rows[np.int64(path[at])]
+    for ply in range(depth - 1, -1, -1):
+        row = rows[np.int64(path[ply])]
         row.above = max(row.above, 1.0 + target)
         row.below = max(row.below, 1.0 - target)
         target = _shrunk(tree, target, discount)

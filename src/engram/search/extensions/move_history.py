@@ -88,15 +88,15 @@ def learn_moves(tree, path, depth, value, moves, parameters):
     entries = carray(pointer_at(parameters.entries, move_dtype), (parameters.entries_size,))
     nodes = nodes_of(tree)
     nodes_on_path = carray(path, (depth + 1,))
-    for at in range(depth):
-        node = nodes[np.int64(nodes_on_path[at])]
-        action = np.int64(nodes[np.int64(nodes_on_path[at + 1])].action)
+    for ply in range(depth):
+        node = nodes[np.int64(nodes_on_path[ply])]
+        action = np.int64(nodes[np.int64(nodes_on_path[ply + 1])].action)
         entry = entries[2 * action + np.int64(node.flags & PLAYER_1)]
         entry.count = min(entry.count + 1.0, parameters.window)
         entry.advantage += (value - node.value - entry.advantage) / entry.count
     column = column_of(tree, parameters.advice, advice_dtype)
-    for at in range(depth):
-        _advise(nodes, column, entries, np.int64(nodes_on_path[at]), parameters.shrinkage)
+    for ply in range(depth):
+        _advise(nodes, column, entries, np.int64(nodes_on_path[ply]), parameters.shrinkage)
     return 0
 
 

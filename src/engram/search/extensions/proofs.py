@@ -27,8 +27,8 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
     """
     nodes = nodes_of(tree)
     below = False
-    for at in range(depth, -1, -1):
-        node = nodes[np.int64(path[at])]
+    for ply in range(depth, -1, -1):
+        node = nodes[np.int64(path[ply])]
         if node.flags & TERMINAL:
             node.flags |= np.uint8(PROVEN)
         elif below or node.flags & PROVEN:

@@ -262,10 +262,10 @@ def update_amaf(tree, path, depth, value, moves, parameters):
         first_player[log[k] >> 1] = np.uint8(1 + (log[k] & 1))
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.amaf, amaf_dtype)
-    for at in range(depth - 1, -1, -1):
-        node = nodes[np.int64(path[at])]
+    for ply in range(depth - 1, -1, -1):
+        node = nodes[np.int64(path[ply])]
         mover = np.uint8(1 + (node.flags & PLAYER_1))
-        first_player[nodes[np.int64(path[at + 1])].action] = mover
+        first_player[nodes[np.int64(path[ply + 1])].action] = mover
         for child in children_of(node):
             if first_player[nodes[child].action] == mover:
                 entry = column[child]

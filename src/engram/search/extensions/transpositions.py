@@ -71,8 +71,8 @@ def _add_node(nodes, rows, index, factor):
 @compiled
 def _add_path(tree, path, depth, rows, factor):
     nodes = nodes_of(tree)
-    for at in range(1, depth + 1):
-        _add_node(nodes, rows, np.int64(path[at]), factor)
+    for ply in range(1, depth + 1):
+        _add_node(nodes, rows, np.int64(path[ply]), factor)
 
 
 @before_backup(pooled=POOLED)
@@ -114,13 +114,13 @@ def exact_parents(tree, path, depth, value, parameters):
     nodes = nodes_of(tree)
     rows = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
     means = own_of(tree)
-    for at in range(depth, -1, -1):
-        index = np.int64(path[at])
+    for ply in range(depth, -1, -1):
+        index = np.int64(path[ply])
         node = nodes[index]
         node.visit_count += np.uint32(1)
         if node.flags & PROVEN == 0:
             evaluations = np.float64(node.visit_count)
-            if at == depth:
+            if ply == depth:
                 means[index].first += (value - means[index].first) / evaluations
             below = 0.0
             first = np.int64(node.first_child)
@@ -134,7 +134,7 @@ def exact_parents(tree, path, depth, value, parameters):
                 below += visits * quality
                 evaluations -= visits
             node.value = (evaluations * means[index].first + below) / np.float64(node.visit_count)
-        if tree.pooled != 0 and at > 0:
+        if tree.pooled != 0 and ply > 0:
             # Its parent, and nodes of its position above, read a sum that already has its new value.
             _add_node(nodes, rows, index, 1.0)
     if tree.pooled != 0:

@@ -41,8 +41,8 @@ def uncertainty(tree, path, depth, value, parameters):
     column = column_of(tree, parameters.weights, WEIGHTS.dtype)
     deviation = parameters.error * math.sqrt(max(1.0 - value * value, 0.0))
     weight = parameters.coefficient / (deviation + parameters.coefficient / parameters.max_weight)
-    for at in range(depth, -1, -1):
-        index = np.int64(path[at])
+    for ply in range(depth, -1, -1):
+        index = np.int64(path[ply])
         node = nodes[index]
         column[index].weight += weight
         node.visit_count += np.uint32(1)

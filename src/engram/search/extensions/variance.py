@@ -60,8 +60,8 @@ def variance_puct(tree, node, rng, parameters):
 def add_squares(tree, path, depth, value, moves, parameters):
     """Adds the squared return of a simulation to all nodes of its path."""
     column = column_of(tree, parameters.squares, SQUARES.dtype)
-    for at in range(depth + 1):
-        column[np.int64(path[at])].total += value * value
+    for ply in range(depth + 1):
+        column[np.int64(path[ply])].total += value * value
     return 0
 
 

@@ -147,9 +147,9 @@ def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Obse
     ]  # fmt: skip
 
 
-def surrogate_of(seen: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
+def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
     """The posterior given observations, at least one."""
-    points, scores, variances = zip(*((entry.point, entry.score, entry.variance) for entry in seen), strict=True)
+    points, scores, variances = zip(*((entry.point, entry.score, entry.variance) for entry in entries), strict=True)
     return Surrogate(np.array(points), scores, variances, knots=knots, seed=seed)
 
 
@@ -178,9 +178,9 @@ def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndar
     return Best(tuple(map(float, points[best])), float(mean[best]), deviation)
 
 
-def _game_variance(seen: Sequence[Observation]) -> float:
+def _game_variance(entries: Sequence[Observation]) -> float:
     """Variance of a game, the median over observations; without games, that of a game between equal players."""
-    variances = [entry.variance * entry.games for entry in seen if entry.variance * entry.games > 0.0]
+    variances = [entry.variance * entry.games for entry in entries if entry.variance * entry.games > 0.0]
     return float(np.median(variances)) if variances else _EVEN_VARIANCE
 
 
@@ -281,19 +281,19 @@ class NoisySampler(BaseSampler):
         Its gain is over the best of the trials so far, that of other points over all candidates; so a trial that
         is among the best goes on sooner than by one measure for both.
         """
-        seen = observations(self._space, study.get_trials(deepcopy=False))
-        index = next((place for place, entry in enumerate(seen) if entry.number == trial.number), None)
+        entries = observations(self._space, study.get_trials(deepcopy=False))
+        index = next((place for place, entry in enumerate(entries) if entry.number == trial.number), None)
         if index is None:
             return SCORE not in trial.user_attrs  # with one, its point lies outside the space: no game of it gains
-        if seen[index].games >= self._most:
+        if entries[index].games >= self._most:
             return False
-        if len(seen) < self._num_initial:
+        if len(entries) < self._num_initial:
             return False  # explore first
         # The number of the next trial: a process that was killed meanwhile chooses the same point again.
         elsewhere, worth, surrogate = self._choose(study, trial, len(study.get_trials(deepcopy=False)))
-        mean, covariance = surrogate.joint(np.array([entry.point for entry in seen]))
-        sizes = self._sizes(self._most - seen[index].games)
-        if gain_per_game(mean, covariance, index, sizes, _game_variance(seen)) >= worth:
+        mean, covariance = surrogate.joint(np.array([entry.point for entry in entries]))
+        sizes = self._sizes(self._most - entries[index].games)
+        if gain_per_game(mean, covariance, index, sizes, _game_variance(entries)) >= worth:
             return True
         self._next = elsewhere
         return False
@@ -304,21 +304,21 @@ class NoisySampler(BaseSampler):
         The trial that asks, which is the new one or ends, is not pending.
         """
         trials = study.get_trials(deepcopy=False)
-        seen = observations(self._space, trials)
-        surrogate = surrogate_of(seen, self._knots, _seed(self._seed, "surrogate", number))
+        entries = observations(self._space, trials)
+        surrogate = surrogate_of(entries, self._knots, _seed(self._seed, "surrogate", number))
         others = (other for other in trials if other.state == TrialState.RUNNING and other.number != asking.number)
         pending = [units(self._space, other.params) for other in others if set(self._space) <= set(other.params)]
         new = [surrogate.propose(pending, by_bound=self._acquisition == "ucb")]
         if self._acquisition == "gain":
             summit = surrogate.summit()
             new += [*_around(self._space, summit), *self._scatter(summit, number)]
-        points = np.concatenate([[entry.point for entry in seen], places_of(self._space, np.array(new))])
+        points = np.concatenate([[entry.point for entry in entries], places_of(self._space, np.array(new))])
         mean, covariance = surrogate.joint(points)
         # Among the points of trials, only the best few can gain from more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        tried = np.argsort(-(mean + spread)[: len(seen)])[:5] if self._acquisition == "gain" else ()
-        hopeful = [*tried, *range(len(seen), len(points))]
-        sizes, variance = self._sizes(self._most), _game_variance(seen)
+        foremost = np.argsort(-(mean + spread)[: len(entries)])[:5] if self._acquisition == "gain" else ()
+        hopeful = [*foremost, *range(len(entries), len(points))]
+        sizes, variance = self._sizes(self._most), _game_variance(entries)
         worth = [gain_per_game(mean, covariance, place, sizes, variance) for place in hopeful]
         best = int(np.argmax(worth))
         return points[hopeful[best]], worth[best], surrogate
