@@ -22,7 +22,7 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE
 from engram.games.gymnasium.adapter import environment_game
 from engram.games.gymnasium.copies import CopyGame
-from engram.games.gymnasium.model import ModelGame
+from engram.games.gymnasium.model import ModelGame, transitions
 from engram.presets import puct
 from engram.search import backup as backups
 
@@ -340,6 +340,41 @@ def test_wrappers_around_a_table_are_stepped():
         assert isinstance(environment_game(paid, "lake", max_steps=20, seed=seed, draws=1, bounds=(-1, 0)), CopyGame)
     swapped = environment_game(Swapped(lake), "lake", max_steps=20, draws=1, bounds=(0.0, 1.0))
     assert swapped.play_moves("0 0").observation == 4
+
+
+def test_a_limit_of_steps_ends_a_game_by_a_table():
+    lake = gymnasium.make("FrozenLake-v1", is_slippery=False, max_episode_steps=5)
+    game = environment_game(lake, "lake", max_steps=20)
+    assert isinstance(game, ModelGame) and game.max_steps == 5
+    line = game.play_moves([1, 1, 2, 1, 2])  # a step before the goal
+    assert game.is_over(line) and game.outcome(line) == 0.0
+    lake.reset(seed=0)
+    lake.step(1)
+    assert environment_game(lake, "lake", max_steps=20, seed=None).max_steps == 4
+    assert environment_game(lake, "lake", max_steps=2, seed=None).max_steps == 2
+
+
+class Leaving(gymnasium.Wrapper):
+    """Truncates in state 4."""
+
+    def step(self, action):
+        *results, _, info = self.env.step(action)
+        return *results, bool(self.unwrapped.s == 4), info
+
+
+def test_a_truncation_that_no_table_lists_ends_the_game():
+    lake = Leaving(gymnasium.make("FrozenLake-v1", is_slippery=False, max_episode_steps=-1))
+    game = environment_game(lake, "lake", max_steps=20, draws=1, bounds=(0.0, 1.0))
+    assert (
+        isinstance(game, CopyGame) and game.is_over(game.play_moves("1 0")) and not game.is_over(game.play_moves("2 0"))
+    )
+
+
+@pytest.mark.parametrize("shares", [(1.0, 3.0), (0.1, 0.3)])
+def test_a_table_of_other_than_probabilities_is_not_played(shares):
+    lake = gymnasium.make("FrozenLake-v1", is_slippery=False, max_episode_steps=-1)
+    lake.unwrapped.P[0][1] = [(shares[0], 4, 0.0, False), (shares[1], 0, 0.0, False)]
+    assert transitions(lake) is None
 
 
 def own(kind, **options):

@@ -13,7 +13,7 @@ from typing import Any
 
 from engram.errors import InvalidSpecification, MissingPackage, optional_package
 from engram.games.gymnasium.copies import CopyGame
-from engram.games.gymnasium.model import ModelGame, transitions
+from engram.games.gymnasium.model import ModelGame, steps_left, transitions
 from engram.games.python_game import PythonGame
 from engram.specification import Specification, Value, typed
 from engram.user_files import check_data
@@ -71,7 +71,7 @@ def environment_game(
     table = transitions(environment)
     if table is None:
         return CopyGame(name, environment, max_steps, observation, discount=discount, bounds=bounds, draws=draws)
-    return ModelGame(name, environment, table, max_steps, discount=discount, bounds=bounds)
+    return ModelGame(name, environment, table, steps_left(environment, max_steps), discount=discount, bounds=bounds)
 
 
 def _observation(environment: Any, name: str, seed: int) -> Any:

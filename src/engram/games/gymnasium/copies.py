@@ -244,17 +244,22 @@ def _spaces_in(part: Any) -> list[Any]:
     return [part, *(space for one in inner for space in _spaces_in(one))]
 
 
+def layers_of(environment: Any) -> list[Any]:
+    """An environment's wrappers from the outermost, and itself."""
+    layers = [environment]
+    while layers[-1] is not layers[-1].unwrapped:
+        layers.append(layers[-1].env)
+    return layers
+
+
 def _constants(environment: Any) -> dict[int, Any]:
     """The objects that no step changes, by their address."""
     from gymnasium import spaces
     from gymnasium.envs.registration import EnvSpec
 
-    layers = [environment]
-    while layers[-1] is not layers[-1].unwrapped:
-        layers.append(layers[-1].env)
     return {
         id(part): part
-        for layer in layers
+        for layer in layers_of(environment)
         for name, part in vars(layer).items()
         if isinstance(part, (spaces.Space, EnvSpec, np.random.Generator))
         or (name == "P" and isinstance(part, dict))  # Gymnasium's table

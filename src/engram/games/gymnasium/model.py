@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import random
 import re
+import sys
 from typing import Any
 
 import numpy as np
 
 from engram.errors import IllegalAction, InvalidState
 from engram.games.game import NATURE
+from engram.games.gymnasium.copies import layers_of
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN
 
@@ -32,7 +35,8 @@ def transitions(environment: Any) -> Table | None:
 
     A copy is stepped, wrappers included: in each state each action, until every result that the table lists has come,
     at most `MOST_TRIES` times. A result that is not listed shows that the table is incomplete, as in Taxi with
-    `fickle_passenger`, or that a wrapper changes actions or rewards. Observations play no part.
+    `fickle_passenger`, or that a wrapper changes actions or rewards, or truncates. Observations play no part, nor do
+    limits of steps, see `steps_left`.
     """
     source: Any = getattr(environment.unwrapped, "P", None)
     try:
@@ -43,11 +47,26 @@ def transitions(environment: Any) -> Table | None:
             for state in range(len(source))
         ]
         trial = copy.deepcopy(environment)
+        for layer in _limits(trial):
+            layer._max_episode_steps, layer._elapsed_steps = sys.maxsize, 0
         places = itertools.product(range(len(table)), range(len(table[0])))
         is_complete = all(_is_followed(trial, table[state][action], state, action) for state, action in places)
     except Exception:  # as a table of another form raises, or a wrapper; then the environment itself is played
         return None
     return table if is_complete else None
+
+
+def steps_left(environment: Any, most: int) -> int:
+    """Steps, 1 to `most`, after which the first of an environment's limits truncates."""
+    return max(
+        1, min([most, *(layer._max_episode_steps - (layer._elapsed_steps or 0) for layer in _limits(environment))])
+    )
+
+
+def _limits(environment: Any) -> list[Any]:
+    from gymnasium.wrappers import TimeLimit
+
+    return [layer for layer in layers_of(environment) if isinstance(layer, TimeLimit)]
 
 
 def _is_followed(environment: Any, outcomes: list[tuple[float, int, float, bool]], state: int, action: int) -> bool:
@@ -56,8 +75,10 @@ def _is_followed(environment: Any, outcomes: list[tuple[float, int, float, bool]
     results: set[tuple[int, float, bool]] = set()
     for _ in range(MOST_TRIES):
         core.s = state
-        _, reward, is_over, *_ = environment.step(action)
+        _, reward, is_over, is_truncated, *_ = environment.step(action)
         results.add((int(core.s), float(reward), bool(is_over)))
+        if is_truncated:
+            return False
         if not results < listed:
             break
     return results <= listed
@@ -68,6 +89,8 @@ def _merged(outcomes: Any) -> list[tuple[float, int, float, bool]]:
     for share, state, reward, terminated in outcomes:
         key = int(state), float(reward), bool(terminated)
         sums[key] = sums.get(key, 0.0) + float(share)
+    if abs(math.fsum(sums.values()) - 1.0) > 1e-6:
+        raise ValueError("the shares are no probabilities")
     return [(share, *key) for key, share in sums.items() if share > 0.0]
 
 
