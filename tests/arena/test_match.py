@@ -195,7 +195,9 @@ def test_a_judge_has_a_budget_a_seed_for_each_line_and_a_bound_in_the_games_unit
 
 def test_a_judge_that_fails_is_named():
     configuration = replace(configure_match(opening_moves=2), opening_judge="judge", opening_balance=0.25)
-    with pytest.raises(PlayerError, match=r"the judge, judge, failed at the opening of pair 3, .*: ZeroDivisionError"):
+    with pytest.raises(
+        PlayerError, match=r"the judge, judge, failed at the opening of pair 3, .* raised ZeroDivisionError"
+    ):
         Openings(configuration, TwiceInARow(), Judge(lambda state: 1 / 0)).of(3)
     with pytest.raises(PlayerError, match="judge gives no values"):
         Openings(configuration, TwiceInARow(), Judge(lambda state: None)).of(3)
@@ -660,12 +662,31 @@ def test_a_player_that_fails_is_named_with_its_seed(tmp_path, players, workers):
         match("connect_four", f"{players}:Faulty", "random", games=60, seed=8, workers=workers, database=database)
     message = str(error.value)
     assert "Faulty" in message
-    assert "ValueError: a fault of the test" in message
+    assert re.search(r"players_of_test.py:\d+ \w+ raised ValueError: a fault of the test", message)
     assert "match with seed 8" in message
     assert "\n" not in message
     if workers == 1:
         failed = int(re.search(r"failed in game (\d+)", message)[1])
         assert [record.number for record in recorded(database)] == list(range(failed))
+
+
+def test_a_fault_of_a_users_game_is_named_with_its_line(tmp_path):
+    file = tmp_path / "heap.py"
+    file.write_text(
+        "from engram import PythonGame\n"
+        "class Heap:\n"
+        "    def __init__(self, left=10, player=0): self.left, self.player = left, player\n"
+        "    def legal_actions(self): return list(range(min(3, self.left)))\n"
+        "    def play(self, action):\n"
+        "        self.left, self.player = self.left - action - 1, 1 - self.player\n"
+        "        if self.left == 5: raise ValueError('five')\n"
+        "    def to_play(self): return self.player\n"
+        "    def outcome(self): return 1.0 if self.player else -1.0\n"
+        "    def copy(self): return Heap(self.left, self.player)\n"
+        "def heap(): return PythonGame('heap', Heap, num_actions=3, max_moves=10)\n"
+    )
+    with pytest.raises(PlayerError, match=r"failed in game \d.*: heap.py:7 play raised ValueError: five$"):
+        match(f"{file}:heap", "uct", "random", games=20, simulations=16, workers=1, database=":memory:")
 
 
 def test_an_illegal_move_is_refused(tmp_path, players):

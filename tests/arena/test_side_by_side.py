@@ -189,7 +189,8 @@ def test_a_test_ends_the_match_and_more_games_extend_it(searches, tmp_path):
 
 def test_a_failure_names_the_side_and_the_games(searches, tmp_path):
     with pytest.raises(
-        PlayerError, match=r"player B, .*fails, failed in one of the games .*seed 7: ValueError: out of"
+        PlayerError,
+        match=r"player B, .*fails, failed in one of the games .*seed 7: \w+.py:\d+ \w+ raised ValueError: out of",
     ):
         match(
             "tic_tac_toe", "uct", f"{searches}:fails", games=20, simulations=5, seed=7, database=tmp_path / "m.sqlite"

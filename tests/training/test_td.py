@@ -321,6 +321,8 @@ def test_an_opponent_in_training_may_have_its_own_budget():
     own = replace(SMALL, opponent="uct(exploration=0.5,simulations=7)")
     assert own.opponent_limit.simulations == 7 and own.made_opponent.text == "uct(exploration=0.5)"
     assert replace(SMALL, opponent="random").opponent_limit.simulations == 30 and SMALL.made_opponent is None
+    plan = EvaluationPlan()
+    assert plan.key(own) != plan.key(replace(own, opponent="uct(exploration=0.5,simulations=8)"))
 
 
 @pytest.mark.parametrize("change", [{"epsilon": 1.5}, {"replay": -0.1}, {"simulations": 0}, {"discount": 2.0},

@@ -101,6 +101,36 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
         train_records(replace(plan, seed=1), tmp_path / "parts")
 
 
+def test_a_lost_network_of_a_finished_training_is_written_again(data, tmp_path):
+    train_records(plan_for(data), tmp_path)
+    first, file = weights(tmp_path), tmp_path / "network.safetensors"
+    for damage in (file.unlink, lambda: os.truncate(file, 1000)):
+        damage()
+        assert train_records(plan_for(data), tmp_path).done == 30
+        other = weights(tmp_path)
+        assert all(torch.equal(first[name], other[name]) for name in first)
+    written = file.stat().st_mtime_ns
+    train_records(plan_for(data), tmp_path)
+    assert file.stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("follows", [False, True], ids=["removed", "replaced"])
+def test_a_training_whose_folder_goes_writes_into_no_other(data, tmp_path, follows):
+    folder = tmp_path / "run"
+
+    def move(progress):
+        if folder.exists() and not (tmp_path / "old").exists():
+            folder.rename(tmp_path / "old")
+            if follows:
+                train_records(plan_for(data, steps=2), folder)
+
+    with pytest.raises(InvalidFile, match="run was removed or replaced during its training, which ends here"):
+        train_records(plan_for(data), folder, progress=move)
+    assert folder.exists() == follows
+    if follows:
+        assert train_records(plan_for(data, steps=2), folder).done == 2
+
+
 def test_other_data_under_the_same_name_is_refused(data, tmp_path):
     file = tmp_path / "games.tsv"
     rows = data.read_text().splitlines(keepends=True)

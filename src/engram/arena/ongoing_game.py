@@ -14,6 +14,7 @@ from engram.games.bounds import rounded
 from engram.games.game import NATURE, Game, State
 from engram.printable import on_one_line
 from engram.rng import derive_seed
+from engram.user_files import failure
 
 Opening = tuple[tuple[int, ...], State]
 """The moves that begin both games of a pair, and the position after them."""
@@ -156,6 +157,6 @@ class OngoingGame:
 
 
 def sentence(error: BaseException) -> str:
-    """An error in one line, of characters that every database takes."""
-    text = on_one_line(" ".join(str(error).split()))
-    return text if isinstance(error, EngramError) and text else f"{type(error).__name__}: {text}"
+    """An error in one line, of characters that every database takes; with the place in the user's file."""
+    text = str(error) if isinstance(error, EngramError) else ""
+    return on_one_line(" ".join((text or failure(error)).split()))

@@ -12,6 +12,7 @@ import logging
 import os
 import pickle
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -237,6 +238,7 @@ class _PipeLink(Link):
         self._orders, self._answers = orders, answers
         self._tasks: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
         self._newest: tuple[Any, Any] = (None, None)
+        self._parent = os.getppid()
 
     def tasks(self) -> Iterator[Any]:
         """See `Link`."""
@@ -282,6 +284,8 @@ class _PipeLink(Link):
         self.closing = True
         self._tasks.put([])
         time.sleep(grace_s)
+        if self._newest[0] is not None and os.getppid() != self._parent:  # a parent that lives does it itself
+            shutil.rmtree(Path(self._newest[0]).parent, ignore_errors=True)
         os._exit(0)
 
 

@@ -10,7 +10,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -256,17 +256,16 @@ class TrainingRun(ABC):
         Raises:
           DatabaseError: it cannot be opened or written.
         """
-        from torch.utils.tensorboard import SummaryWriter
-
         steps, learner = self.plan.steps, self.learner
         last, early = steps if stop_at is None else min(steps, stop_at), min(steps, EARLY)
         written, state = time.monotonic(), self.standing()
         _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
-        writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done + 1)
-        results = TrainingResults(database) if database else nullcontext()
-        with writer as self.board, results as self._results:
+        results, lock = TrainingResults(database) if database else nullcontext(), _file_at(self.folder / LOCK)
+        with _board_in(self.folder, learner.done + 1) as self.board, results as self._results:
             if self._results is not None and learner.done == 0:
                 self._results.forget(self._name)  # of a training whose folder was deleted
+            if learner.done == last and self._has_lost_network():
+                self._keep(state, lock)
             while learner.done < last:
                 before = learner.done
                 self.advance(last)
@@ -275,9 +274,29 @@ class TrainingRun(ABC):
                     self.validate()
                 state = self.tell(progress, always=due) or state
                 if due:
-                    self.write(state)
+                    self._keep(state, lock)
                     written = time.monotonic()
         return state
+
+    def _keep(self, state: Any, lock: tuple[int, int] | None) -> None:
+        """Writes into the folder, if its lock file is still this training's.
+
+        Raises:
+          InvalidFile: the folder has been removed or replaced, or cannot be written.
+        """
+        if _file_at(self.folder / LOCK) != lock:
+            raise InvalidFile(f"{self.folder} was removed or replaced during its training, which ends here")
+        try:
+            self.write(state)
+        except OSError as error:
+            raise InvalidFile(f"{self.folder} cannot be written: {error.strerror or error}") from None
+
+    def _has_lost_network(self) -> bool:
+        try:
+            load_network(self.folder / NETWORK)
+        except InvalidFile:
+            return True
+        return False
 
     def tell(self, progress: Callable[[Any], None] | None, *, always: bool = False) -> Any:
         """Calls `progress` with the state and returns it, at most four times a second; None in between."""
@@ -334,6 +353,27 @@ def held(folder: str | Path) -> AbstractContextManager[Any]:
     """
     storage.make_folder(Path(folder))
     return storage.hold(Path(folder) / LOCK, f"another training works in {folder}: wait for it, or name another folder")
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Device and number of a file; None if there is none."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
+
+
+@contextmanager
+def _board_in(folder: Path, step: int) -> Iterator[Any]:
+    """TensorBoard's writer, from a step on. It may end without its folder, of which the training itself tells."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+    try:
+        yield board
+    finally:
+        with suppress(OSError):
+            board.close()
 
 
 def names_architecture(text: str) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 import optuna
 from optuna.distributions import IntDistribution
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+from scipy.stats import qmc
 from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -31,6 +32,7 @@ from engram.arena.database import Database, redacted, url_of
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.fleet import Link, release_workers
+from engram.interrupts import interrupts_later
 from engram.tuning import sampler
 from engram.tuning.findings import recommended
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
@@ -109,6 +111,8 @@ class Study:
             self.optuna = self._open()
             self.optuna.set_user_attr(IDENTITY, objective.identity)
             self._check_rows()
+        with interrupts_later():  # the first points read a table, and SciPy would lose a Ctrl-C meanwhile
+            qmc.Sobol(1)
 
     def _check_rows(self) -> None:
         """Reads each row in the way of the search, so that a damaged one fails here."""

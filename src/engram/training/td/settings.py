@@ -203,7 +203,7 @@ class EvaluationPlan:
             "opening_moves": self.opening_moves,
             "measure": getattr(self.measure, "__name__", None),
         }
-        texts = [*filter(None, [configuration.opponent]), *(each.text for each in self.opponents)]
+        texts = [each.text for each in (configuration._parsed_opponent, *self.opponents) if each is not None]
         players = {"players": digest} if (digest := text_digest(texts)) else {}  # an edited file makes other points
         training = configuration.identity
         if not training["sources"]:  # as before digests were kept
