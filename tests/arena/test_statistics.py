@@ -12,10 +12,10 @@ from engram.arena.statistics import (
     Sprt,
     SprtRun,
     Standing,
-    better,
     elo_of_score,
     means,
     normalised_elo,
+    pair_winners,
     score_of_elo,
     standing,
 )
@@ -165,7 +165,7 @@ def test_means_are_those_of_pairs():
     uneven = means([[2.0, 0.0]] * 3 + [[1.0, 0.0]], [5, 5, 5, 6])
     half = 12.7062 * math.sqrt(2 * ((6 - 3 * 7 / 4) ** 2 + (1 - 7 / 4) ** 2)) / 4
     assert (uneven.low, uneven.high) == pytest.approx((7 / 4 - half, 7 / 4 + half), rel=1e-5)
-    rows = better(pairs)
+    rows = pair_winners(pairs)
     assert rows[:3].tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
     assert np.isnan(rows[3]).all()
 

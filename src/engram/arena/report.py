@@ -10,7 +10,7 @@ import numpy as np
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.results import MatchRecord, Results
-from engram.arena.statistics import Means, SprtState, Standing, better, means, standing
+from engram.arena.statistics import Means, SprtState, Standing, means, pair_winners, standing
 from engram.arena.tally import Tally
 from engram.pictures.markup import Markup, notebook, safe, table, whisker
 from engram.printable import on_one_line
@@ -203,10 +203,10 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
     configuration, games = tally.configuration, tally.games
     moves = games["moves"].reshape(-1, 2)
     # Odd, so that no bit of a hash is lost; a pair's key repeats by chance in one of 2⁶⁴ cases.
-    alike = moves[:, 0] * np.int64(0x5851F42D4C957F2D) + moves[:, 1]
+    move_ids = moves[:, 0] * np.int64(0x5851F42D4C957F2D) + moves[:, 1]
     outcomes = games["outcome"].reshape(-1, 2)
     is_alone = configuration.players == 1
-    counts = standing(better(outcomes) if is_alone else outcomes, alike)
+    counts = standing(pair_winners(outcomes) if is_alone else outcomes, move_ids)
     played = games[~np.isnan(games["outcome"])]
     first = np.where(played["a_first"], played["outcome"], -played["outcome"])
     return MatchResult(
@@ -215,7 +215,7 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
         a=_side("a", configuration.a, played), b=_side("b", configuration.b, played), sprt=tally.sprt,
         complete=tally.complete, forfeits=int(played["forfeit"].sum()),
         disputed=tuple(played["number"][played["disputed"]].tolist()), match_id=match_id, database=database,
-        means=means(outcomes, alike) if is_alone else None,
+        means=means(outcomes, move_ids) if is_alone else None,
     )  # fmt: skip
 
 

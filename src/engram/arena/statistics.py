@@ -132,7 +132,7 @@ class Means:
         return not self.low <= 0.0 <= self.high
 
 
-def better(pairs: Any) -> np.ndarray:
+def pair_winners(pairs: Any) -> np.ndarray:
     """(n, 2) outcomes of sides that each play alone, as wins and losses of A: 1, 0 or -1 in both games of a pair.
 
     A pair that is not complete has nan.
@@ -141,12 +141,12 @@ def better(pairs: Any) -> np.ndarray:
     return np.repeat(np.sign(outcomes[:, :1] - outcomes[:, 1:]), 2, axis=1)
 
 
-def means(pairs: Any, alike: Any) -> Means | None:
+def means(pairs: Any, move_ids: Any) -> Means | None:
     """Means and their difference from outcomes of sides that each play alone; None without a complete pair.
 
     Args:
       pairs: (n, 2), A's and B's outcome in the game's units; nan for a game that is not played.
-      alike: (n,), numbers that are equal for pairs of the same moves, which add no evidence.
+      move_ids: (n,), numbers that are equal for pairs of the same moves, which add no evidence.
     """
     outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
     mask = ~np.isnan(outcomes).any(axis=1)
@@ -154,7 +154,7 @@ def means(pairs: Any, alike: Any) -> Means | None:
     if not len(outcomes):
         return None
     a, b = outcomes.mean(axis=0).tolist()
-    unit = np.unique(np.asarray(alike)[mask], return_inverse=True)[1]
+    unit = np.unique(np.asarray(move_ids)[mask], return_inverse=True)[1]
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
     count, difference = len(sizes), a - b
     widest = float(np.ptp(outcomes))
@@ -202,12 +202,12 @@ def normalised_elo(pentanomial: Sequence[int]) -> float:
     return 800.0 / math.log(10.0) * excess / math.sqrt(2.0 * variance)
 
 
-def standing(pairs: Any, alike: Any = None) -> Standing:
+def standing(pairs: Any, move_ids: Any = None) -> Standing:
     """Score with its 95 % interval from pairs of games.
 
     Args:
       pairs: (n, 2), outcomes for A in [-1, 1]: 1 won, 0 drawn, -1 lost; nan for a game that is not played.
-      alike: (n,), numbers that are equal for pairs of the same moves; default: all pairs differ.
+      move_ids: (n,), numbers that are equal for pairs of the same moves; default: all pairs differ.
     """
     outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
     mask = ~np.isnan(outcomes).all(axis=1)
@@ -218,8 +218,8 @@ def standing(pairs: Any, alike: Any = None) -> Standing:
     sums = np.nansum((np.sign(outcomes) + 1.0) / 2.0, axis=1)
     pentanomial = tuple(np.bincount((2.0 * sums[sizes == 2]).astype(np.int64), minlength=5).tolist())
     games, wins, losses = int(sizes.sum()), int((outcomes > 0).sum()), int((outcomes < 0).sum())
-    if alike is not None:
-        _, first, unit = np.unique(np.asarray(alike)[mask], return_index=True, return_inverse=True)
+    if move_ids is not None:
+        _, first, unit = np.unique(np.asarray(move_ids)[mask], return_index=True, return_inverse=True)
         # In their order, so that sums are equal in processes whose hashes differ.
         unit = first.argsort().argsort()[unit]
         sums, sizes = np.bincount(unit, sums), np.bincount(unit, sizes)

@@ -8,7 +8,7 @@ import numpy as np
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import COUNTED, FIRST_ID
-from engram.arena.statistics import SprtRun, SprtState, better
+from engram.arena.statistics import SprtRun, SprtState, pair_winners
 
 
 class Tally:
@@ -38,7 +38,7 @@ class Tally:
             at = 2 * self._test.pairs
             outcomes = self._outcome.item(at), self._outcome.item(at + 1)
             if self.configuration.players == 1:
-                outcomes = tuple(better(outcomes)[0].tolist())
+                outcomes = tuple(pair_winners(outcomes)[0].tolist())
             # A test waits for a pair that is not complete, and does not skip it.
             if isnan(sum(outcomes)) or self._test.add(outcomes, (self._moves.item(at), self._moves.item(at + 1))):
                 return

@@ -90,8 +90,8 @@ class Search(Turns):
         self._root: State | None = None
         self._next: State | None = None  # where `advance` has led without a tree
         self._pace = math.inf  # seconds a simulation in the last slice of this tree
-        self._present: tuple[State, float] | None = None  # root and start of the run under way
-        self._asks = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
+        self._current_run: tuple[State, float] | None = None  # root and start of the run under way
+        self._uses_ask_tell = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
         super().__init__()
 
     @property
@@ -122,7 +122,7 @@ class Search(Turns):
     def clear(self) -> None:
         """Empties the tree and this search's own memory, and gives up all leaves in flight."""
         self._root = self._next = None
-        self._asks = False
+        self._uses_ask_tell = False
         self._workspace.in_flight.clear()
         for number in range(len(self._workspace.trees)):
             self._workspace.new_game(number)
@@ -144,7 +144,7 @@ class Search(Turns):
         action = self.game.parse_action(action, place) if isinstance(action, str) else action
         state = self.game.play(place, action)
         keeps = self._root is not None and self.preset.reuse_tree and not self.game.is_over(state)
-        self._root, self._next, self._asks = None, state, False  # after an exception the tree is not reused
+        self._root, self._next, self._uses_ask_tell = None, state, False  # after an exception the tree is not reused
         successes = [keeps and work.descend(number, action) for number in range(len(work.trees))]
         if not any(successes):
             return
@@ -168,7 +168,7 @@ class Search(Turns):
     @property
     def _place(self) -> State | None:
         """The root, that of a run under way included."""
-        return self._present[0] if self._runs and self._present is not None else self._root
+        return self._current_run[0] if self._runs and self._current_run is not None else self._root
 
     def saved_tree(self) -> SavedTree:
         """The tree with the names of its moves, as a file holds it, for `compare` and for pictures; not a copy.
@@ -203,7 +203,7 @@ class Search(Turns):
         """
         if self._root is None:
             raise InvalidState("there is nothing to save: this search has no tree yet")
-        saving.save(path, self._workspace, asks=self._asks)
+        saving.save(path, self._workspace, asks=self._uses_ask_tell)
 
     def check_save(self, path: str | Path) -> None:
         """Raises the exceptions of `save`, for a call before a long search."""
@@ -224,7 +224,7 @@ class Search(Turns):
           InvalidFile: there is no such file, it is too large or damaged, or it is no saved search of this version, game
             and preset. Or it has more leaves in flight than this search's `leaves`.
         """
-        self._asks, self._next = saving.load(path, self._workspace, max_bytes), None
+        self._uses_ask_tell, self._next = saving.load(path, self._workspace, max_bytes), None
         self._root = self.game.read(self._workspace.root_states[0])
 
     @as_run
@@ -286,7 +286,7 @@ class Search(Turns):
             check_whole("every", every, 1)
         if seed is not None:
             check_whole("seed", seed)
-        work, self._asks, self._present = self._workspace, False, None
+        work, self._uses_ask_tell, self._current_run = self._workspace, False, None
         self.warm_up()
         with between_steps() as signals:
             self._grow_from(state)
@@ -301,7 +301,7 @@ class Search(Turns):
             start = time.perf_counter()
             assert self._root is not None
             root, self._root = self._root, None  # after an exception the tree is not reused
-            self._present = root, start
+            self._current_run = root, start
             stopped = self._run_until(limit.seconds, start, signals, stop, progress, every)
             for extended in extended_budgets(self.preset.decision, limit.simulations):
                 if stopped != "simulations" or is_agreed(root_moves(work)):
@@ -379,7 +379,7 @@ class Search(Turns):
             state = self.game.initial_state() if self._standing is None else self._standing
         if self._root is None or not self.game.same(self._root, state):
             refuse_in_flight(work, "the root does not change")
-            self._asks = False
+            self._uses_ask_tell = False
         free = [slot for slot in range(work.slots_per_tree) if slot not in work.in_flight][:count]
         if not free:
             raise InvalidState(f"all {work.slots_per_tree} leaves are in flight: tell or forget one first")
@@ -388,9 +388,9 @@ class Search(Turns):
         self.warm_up()
         self._grow_from(state)
         work.prepare(None)
-        if not self._asks:
+        if not self._uses_ask_tell:
             work.start([0], UNBOUNDED, None if seed is None else [seed])
-            self._asks = True
+            self._uses_ask_tell = True
         for _ in range(ROUNDS):
             done = work.total_done()
             slots = work.collect_leaves(free)
@@ -461,11 +461,11 @@ class Search(Turns):
         Raises:
           InvalidState: no search is under way.
         """
-        if not self._runs or self._present is None:
-            if not self._asks or self._root is None:
+        if not self._runs or self._current_run is None:
+            if not self._uses_ask_tell or self._root is None:
                 raise InvalidState("no search is under way")
             return result(self._workspace, self._root, 0.0, "running", lines)
-        root, start = self._present
+        root, start = self._current_run
         return result(self._workspace, root, time.perf_counter() - start, "running", lines)
 
     def _run_until(

@@ -22,7 +22,7 @@ from engram.memory.layout import enter_key, entries_of, row_of, touch
 from engram.memory.neighbours import INDICES
 from engram.memory.store import Store, add
 from engram.native.jit import compiled
-from engram.search.columns import COUNT, VALUE
+from engram.search.columns import MAX_COUNT, MAX_VALUE
 from engram.user_files import check_sources, code_of, digest_of, stored
 
 KIND = "memory"
@@ -54,7 +54,7 @@ def _take(target, source, rows):
             joined.first = entry.first
         if total > 0.0:
             joined.value += (entry.value - joined.value) * (entry.visit_count / total)
-        joined.visit_count = min(total, COUNT)
+        joined.visit_count = min(total, MAX_COUNT)
         rows[k] = row
 
 
@@ -168,11 +168,14 @@ def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarr
     if not shaped or len(np.unique(entries["key"][:size])) != size:
         return "its entries do not fit together"
     values, firsts, counts = (entries[name][:size] for name in ("value", "first", "visit_count"))
-    bounded = all((np.abs(column) <= VALUE).all() for column in (values, firsts))
+    bounded = all((np.abs(column) <= MAX_VALUE).all() for column in (values, firsts))
     if not (np.isfinite(features).all() and bounded):
         return "a value is not in [-1, 1], or a number is not finite"
     lengths = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-    if not ((counts >= 0) & (counts <= COUNT)).all() or not ((np.abs(lengths - 1.0) < 1e-3) | (lengths == 0.0)).all():
+    if (
+        not ((counts >= 0) & (counts <= MAX_COUNT)).all()
+        or not ((np.abs(lengths - 1.0) < 1e-3) | (lengths == 0.0)).all()
+    ):
         return "an entry's number of visits is out of range, or its features have not the length 1"
     return None if _is_ring(entries, store.capacity) else "its order of use does not visit every entry once"
 

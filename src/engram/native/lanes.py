@@ -19,7 +19,7 @@ _X86 = "sse2" in _FEATURES
 LANES = 16 if _FEATURES.get("avx512f") else 8 if _FEATURES.get("avx2") else 4
 """Numbers in a vector."""
 LANE_BYTES = 4 * LANES
-MOST_ROWS = 9 if LANES == 16 or not _X86 else 6 if LANES == 8 else 5
+MAX_ROWS = 9 if LANES == 16 or not _X86 else 6 if LANES == 8 else 5
 """The most rows of a block, of two vectors each, that fit into the registers."""
 
 _INT, _FLOAT = ir.IntType(64), ir.FloatType()
@@ -118,7 +118,7 @@ def multiply_block(typingctx: Any, rows: Any, left: Any, right: Any, product: An
     """product = left · right, a block of some rows and two vectors of columns.
 
     Args:
-      rows: a literal, 1 to `MOST_ROWS`. left, right, product: addresses.
+      rows: a literal, 1 to `MAX_ROWS`. left, right, product: addresses.
       strides: bytes from row to row of each. inner: rows of `right`.
 
     Terms are added in the order of the rows of `right`, so a row of the product does not depend on the other rows.

@@ -15,7 +15,7 @@ import numpy as np
 
 from engram.errors import InvalidParameter, MissingPackage, check_whole, choices
 from engram.networks.architectures import Architecture
-from engram.networks.native_backend import FORM, NativeBackend, computes, precisions_here
+from engram.networks.native_backend import FORM, NativeBackend, precisions_here, supports
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
@@ -134,14 +134,14 @@ def _onnx(network: Network, **options: Any) -> Backend:
     return OnnxBackend(network, **options)
 
 
-class Installable(NamedTuple):
+class BackendPackage(NamedTuple):
     """A backend and the package that it needs.
 
     Attributes:
       modules, title, extra: of the package: its modules, its name, and engram's extra that installs it.
       open: makes the backend of a network.
       quick_calls: on the processor a call costs little beside its positions, so that small batches are fast.
-      computes: whether it computes an architecture.
+      supports: whether it computes an architecture.
     """
 
     modules: tuple[str, ...]
@@ -149,13 +149,13 @@ class Installable(NamedTuple):
     extra: str
     open: Callable[..., Backend]
     quick_calls: bool = False
-    computes: Callable[[Architecture], bool] = lambda _: True
+    supports: Callable[[Architecture], bool] = lambda _: True
 
 
 BACKENDS = {
-    "native": Installable((), "", "", NativeBackend, quick_calls=True, computes=computes),
-    "torch": Installable(("torch",), "PyTorch", "learn", _torch),
-    "onnx": Installable(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx, quick_calls=True),
+    "native": BackendPackage((), "", "", NativeBackend, quick_calls=True, supports=supports),
+    "torch": BackendPackage(("torch",), "PyTorch", "learn", _torch),
+    "onnx": BackendPackage(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx, quick_calls=True),
 }
 """By name, the preferred first; with a GPU PyTorch comes before all others in large batches (`choose`)."""
 
@@ -165,7 +165,7 @@ def installed(architecture: Architecture) -> list[str]:
     names = [
         name
         for name, backend in BACKENDS.items()
-        if backend.computes(architecture) and all(map(find_spec, backend.modules))
+        if backend.supports(architecture) and all(map(find_spec, backend.modules))
     ]
     return sorted(names, key=lambda name: name != "torch") if _has_gpu() else names
 
@@ -191,7 +191,7 @@ def choose(name: str | None, architecture: Architecture, batch: int = 64, precis
     if name not in BACKENDS:
         raise InvalidParameter(f"no backend is called {name!r}{choices(name, BACKENDS)}")
     backend = BACKENDS[name]
-    if not backend.computes(architecture):
+    if not backend.supports(architecture):
         raise InvalidParameter(FORM)
     raise MissingPackage(f"the backend {name} needs {backend.title}: pip install 'engram[{backend.extra}]'")
 

@@ -75,7 +75,7 @@ FORM = (
 )
 
 
-def computes(architecture: Architecture) -> bool:
+def supports(architecture: Architecture) -> bool:
     """Whether an architecture has the `FORM` that the steps of `_Plan` compute."""
     parts = list(architecture.trunk.values())
     trunk = all(isinstance(part, ResidualBlock) or part.kernel == 3 for part in parts)
@@ -120,7 +120,7 @@ class NativeBackend:
         if precision not in ("auto", *precisions):
             here = " or ".join(precisions)
             raise InvalidParameter(f"the backend native computes in {here} on this processor, not in {precision!r}")
-        if not computes(network.architecture):
+        if not supports(network.architecture):
             raise InvalidParameter(FORM)
         self.architecture = network.architecture
         self.precision = precisions[0] if precision == "auto" else precision

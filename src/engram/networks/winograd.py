@@ -15,7 +15,7 @@ import numpy as np
 from engram.native.jit import compiled
 from engram.native.lanes import (
     LANE_BYTES,
-    MOST_ROWS,
+    MAX_ROWS,
     load,
     minus,
     multiply_block,
@@ -55,7 +55,7 @@ def block_rows(count: int) -> int:
     return min(_SIZES, key=lambda rows: (-(-count // rows) * rows, -rows))
 
 
-_SIZES = (9, 7, 6) if MOST_ROWS == 9 else (MOST_ROWS, 5, 4)
+_SIZES = (9, 7, 6) if MAX_ROWS == 9 else (MAX_ROWS, 5, 4)
 _MIDDLE, _SMALL = _SIZES[1:]
 
 
@@ -73,8 +73,8 @@ def multiply(rows, left, right, product, strides, inner, columns, count):
         while row < count:
             row = min(row, count - rows)
             factor, result = left + row * strides[0], product + row * strides[2] + column
-            if rows == MOST_ROWS:
-                multiply_block(MOST_ROWS, factor, right + column, result, strides, inner)
+            if rows == MAX_ROWS:
+                multiply_block(MAX_ROWS, factor, right + column, result, strides, inner)
             elif rows == _MIDDLE:
                 multiply_block(_MIDDLE, factor, right + column, result, strides, inner)
             else:

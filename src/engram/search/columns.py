@@ -83,7 +83,7 @@ class Column:
         return self  # a copied rule reads the same column as the extension that writes it
 
 
-VALUE, COUNT = 1.0 + 1e-6, 1e15
+MAX_VALUE, MAX_COUNT = 1.0 + 1e-6, 1e15
 """The largest value, with rounding, and the largest weight of evidence that a file may hold."""
 
 
@@ -100,7 +100,7 @@ def bounded(**bounds: float) -> Callable[[np.ndarray], str | None]:
     return fault
 
 
-OWN = Column(own_dtype, "own", threads=True, header="own", fault=bounded(mean=VALUE, first=VALUE))
+OWN = Column(own_dtype, "own", threads=True, header="own", fault=bounded(mean=MAX_VALUE, first=MAX_VALUE))
 """Means before `mix`, kept by the backup for every search with a mix."""
 
 

@@ -18,7 +18,7 @@ from engram.native.jit import Callback
 from engram.native.messages import place_of
 from engram.rng import rng_dtype
 from engram.search import program as statuses
-from engram.search.columns import VALUE
+from engram.search.columns import MAX_VALUE
 from engram.search.evaluation import ANSWER_FAULTS, CompiledEvaluator
 from engram.search.extension import Assembly, Extension
 from engram.search.operators import HOOKS, Operator
@@ -209,7 +209,7 @@ def _is_unsound(tree: Tree) -> bool:
     nodes = tree.nodes[: tree.num_nodes]
     visited = nodes["visit_count"] > 0
     rows = [nodes, *(tree.rows(advice.column)[: tree.num_nodes] for advice in tree.advice)]
-    return not all((np.abs(row["value"][visited]) <= VALUE).all() for row in rows)
+    return not all((np.abs(row["value"][visited]) <= MAX_VALUE).all() for row in rows)
 
 
 def _named(kind: str, operator: Operator) -> str:

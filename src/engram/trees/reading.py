@@ -10,7 +10,7 @@ import numpy as np
 
 from engram import storage
 from engram.errors import InvalidFile
-from engram.search.columns import VALUE
+from engram.search.columns import MAX_VALUE
 from engram.search.tree import CHANCE, node_dtype
 
 KIND = "tree"
@@ -77,11 +77,15 @@ def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
     fault = _leaf_fault(about.get("leaves"), nodes, 1 + np.flatnonzero(visited & ~counted))
     if fault:
         return fault
-    if children[1:][~visited].any() or (flags > 2 * CHANCE - 1).any() or not ((prior >= 0) & (prior <= VALUE)).all():
+    if (
+        children[1:][~visited].any()
+        or (flags > 2 * CHANCE - 1).any()
+        or not ((prior >= 0) & (prior <= MAX_VALUE)).all()
+    ):
         return "a node has impossible flags, children or a prior"
     if not ((nodes["action"] >= 0) & (nodes["action"] < len(names))).all():
         return "it has an action outside the game"
-    if not (np.abs(nodes["value"]) <= VALUE).all() or nodes["claim"].any():
+    if not (np.abs(nodes["value"]) <= MAX_VALUE).all() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a thread was at work"
     paths = arrays.get("paths", np.zeros(1, np.int32))
     whole = (paths.dtype, paths.ndim) == (np.dtype(np.int32), 1) and slot["replay"] <= len(paths)

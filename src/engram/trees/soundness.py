@@ -9,7 +9,7 @@ import numpy as np
 from engram.games.game import NATURE, SLACK, copy_state
 from engram.native.intrinsics import call
 from engram.native.jit import compiled
-from engram.search.columns import COUNT, VALUE, bounded
+from engram.search.columns import MAX_COUNT, MAX_VALUE, bounded
 from engram.search.tree import CHANCE, PLAYER_1, TERMINAL, Tree
 from engram.search.workspace import Workspace
 from engram.trees.reading import COLUMN, NODES
@@ -24,7 +24,7 @@ def column_fault(tree: Tree, arrays: Mapping[str, np.ndarray]) -> str | None:
         fault = column.fault(rows) if column.fault is not None else None
         if fault:
             return fault
-        if column in advised and bounded(value=VALUE, count=COUNT)(rows):
+        if column in advised and bounded(value=MAX_VALUE, count=MAX_COUNT)(rows):
             return "advice on a node is not in [-1, 1], or has no weight"
     return None
 

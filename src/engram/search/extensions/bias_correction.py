@@ -15,7 +15,7 @@ from engram.native.jit import compiled
 from engram.rng import GOLDEN
 from engram.rng import mix as mix_bits
 from engram.search.backup import trace_step_mix
-from engram.search.columns import COUNT, Column, bounded
+from engram.search.columns import MAX_COUNT, Column, bounded
 from engram.search.extension import Extension
 from engram.search.extensions.pools import fault, join, relist, table_column
 from engram.search.operators import OPERATORS, Operator, Parameter, Record, column_of, mix, on_entered
@@ -72,7 +72,8 @@ def _rebuild(tree: Tree, moved: bool) -> None:
 
 ERRORS = Column(
     error_dtype, "errors", rebase=_rebase, links=("home",), keeper=lambda game: bias_buckets(game),  # noqa: PLW0108 - defined below
-    fault=lambda rows: fault(rows) or bounded(total=COUNT, count=COUNT, error=COUNT, weight=COUNT)(rows),
+    fault=lambda rows: fault(rows)
+    or bounded(total=MAX_COUNT, count=MAX_COUNT, error=MAX_COUNT, weight=MAX_COUNT)(rows),
 )  # fmt: skip
 _TABLE = table_column("errors_table", _rebuild)
 

@@ -14,7 +14,7 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.native.jit import compiled
 from engram.rng import random_float
-from engram.search.columns import VALUE, Column, bounded
+from engram.search.columns import MAX_VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import OPERATORS, Operator, Parameter, after_backup, column_of, selection, table_at
 from engram.search.tree import EXPAND, PROVEN, children_of, entering, nodes_of, sign_of, statistics, visited_of
@@ -35,7 +35,7 @@ def _new_root(rows: np.ndarray, moved: bool) -> None:
 
 CANDIDATES = Column(
     candidate_dtype, "candidates", follows_action=True, rebase=_new_root,
-    fault=bounded(evaluation=VALUE, noise=1e3, before=2.0**32), keeper=lambda game: evaluations(),
+    fault=bounded(evaluation=MAX_VALUE, noise=1e3, before=2.0**32), keeper=lambda game: evaluations(),
 )  # fmt: skip
 
 

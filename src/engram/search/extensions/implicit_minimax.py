@@ -14,14 +14,14 @@ from engram.games.game import Game
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
 from engram.native.intrinsics import call_float, pointer_at
 from engram.native.jit import compiled
-from engram.search.columns import VALUE, Column, bounded
+from engram.search.columns import MAX_VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
 from engram.search.selection import ucb_scale
 from engram.search.tree import EXPAND, TERMINAL, nodes_of, sign_of, statistics, visited_of
 
 IMPLICIT = Column(
-    np.dtype([("value", np.float64)]), "implicit", fault=bounded(value=VALUE),
+    np.dtype([("value", np.float64)]), "implicit", fault=bounded(value=MAX_VALUE),
     keeper=lambda game: heuristic_minimax()(game),  # noqa: PLW0108 - defined below
 )  # fmt: skip
 """Minimax value of a node for player 0, from the heuristic at the leaves of the tree."""

@@ -19,7 +19,7 @@ from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.rng import GOLDEN
 from engram.rng import mix as mix_bits
-from engram.search.columns import COUNT, Column, bounded
+from engram.search.columns import MAX_COUNT, Column, bounded
 from engram.search.extension import Extension
 from engram.search.extensions.pools import PROBES
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
@@ -186,7 +186,7 @@ def _unsound(rows: np.ndarray) -> str | None:
 GROUPS = Column(
     group_dtype, "position_groups", keeper=lambda game: known_differences(game),  # noqa: PLW0108 - defined below
     fault=lambda rows: _unsound(rows)
-    or bounded(difference=COUNT, total=COUNT, count=COUNT, sum=COUNT, visits=COUNT)(rows),
+    or bounded(difference=MAX_COUNT, total=MAX_COUNT, count=MAX_COUNT, sum=MAX_COUNT, visits=MAX_COUNT)(rows),
 )  # fmt: skip
 _TABLE = Column(entry_dtype, "groups_table", new_nodes=False, rebuild=_rebuild)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
-from engram.search.columns import VALUE, Column, bounded
+from engram.search.columns import MAX_VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, after_backup, column_of, selection
 from engram.search.returns import discounted
@@ -22,7 +22,7 @@ from engram.search.tree import EXPAND, nodes_of, sign_of, statistics, visited_of
 # Returns are within [-1, 1], so the zeros of a new node mean that it has no return yet.
 RETURNS = Column(
     np.dtype([("above", np.float64), ("below", np.float64)]), "returns",
-    fault=bounded(above=1.0 + VALUE, below=1.0 + VALUE), keeper=lambda game: local_bounds(),
+    fault=bounded(above=1.0 + MAX_VALUE, below=1.0 + MAX_VALUE), keeper=lambda game: local_bounds(),
 )  # fmt: skip
 """1 + the greatest and 1 - the least return for player 0 of the moves from a node."""
 

@@ -14,7 +14,7 @@ from numba import carray
 from engram.games.game import Game
 from engram.native.intrinsics import pointer_at
 from engram.rng import random_below
-from engram.search.columns import VALUE, Column, bounded
+from engram.search.columns import MAX_VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, selection
 from engram.search.returns import position_value
@@ -39,7 +39,7 @@ amaf_dtype = np.dtype(
     ]
 )
 AMAF = Column(
-    amaf_dtype, "amaf", follows_action=True, fault=bounded(mean=VALUE),
+    amaf_dtype, "amaf", follows_action=True, fault=bounded(mean=MAX_VALUE),
     keeper=lambda game: amaf(game),  # noqa: PLW0108 - defined below
 )  # fmt: skip
 

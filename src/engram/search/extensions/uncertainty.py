@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from engram.search.columns import COUNT, Column, bounded
+from engram.search.columns import MAX_COUNT, Column, bounded
 from engram.search.operators import Parameter, backup, column_of, selection
 from engram.search.returns import position_value
 from engram.search.tree import EXPAND, nodes_of, sign_of, statistics
 
-WEIGHTS = Column(np.dtype([("weight", np.float64)]), "weights", rule="uncertainty", fault=bounded(weight=COUNT))
+WEIGHTS = Column(np.dtype([("weight", np.float64)]), "weights", rule="uncertainty", fault=bounded(weight=MAX_COUNT))
 """Σ w of the simulations through a node, by `uncertainty`."""
 
 
