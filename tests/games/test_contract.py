@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import engram
+from engram.conformance.game_contract import try_game
 from engram.errors import (
     IllegalAction,
     InvalidGame,
@@ -490,3 +491,34 @@ def test_a_state_that_compiled_code_cannot_read_is_refused(kind):
     with pytest.raises(InvalidGame, match="pick: a state has numbers of this machine, not ") as refused:
         games_for_tests.pick(state=state)
     assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)
+
+
+def test_the_trial_of_a_long_game_ends_with_its_time():
+    class Walk:
+        plays = 0
+
+        def __init__(self, steps=0):
+            self.steps = steps
+
+        def legal_actions(self):
+            return [0, 1] if self.steps < 10_000 else []
+
+        def play(self, action):
+            Walk.plays += 1
+            self.steps += 1
+
+        def to_play(self):
+            return self.steps % 2
+
+        def outcome(self):
+            return 0.0
+
+        def rollout(self, seed):
+            return 0.0
+
+        def copy(self):
+            return Walk(self.steps)
+
+    walk = engram.PythonGame("walk", Walk, num_actions=2, max_moves=10_000)
+    try_game(walk, games=4, seconds=0.0)
+    assert Walk.plays < 100

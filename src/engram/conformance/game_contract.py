@@ -79,12 +79,11 @@ def _call_float(address: int, arguments: tuple[int, ...]) -> float:
     return float(_call(address, arguments, ctypes.c_double))
 
 
-def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float = math.inf) -> CheckReport:
+def check_game(game: Game | str, games: int = 50, seed: int = 0) -> CheckReport:
     """Plays random games through every function of a game and checks all that a search relies on.
 
     Args:
       game: compiled or plain Python, or its name. games: number of games, ≥ 1. seed: of the random moves.
-      max_s: seconds after which no further game begins.
 
     Raises:
       InvalidGame: the contract is broken; the sentence says where, and after which moves. InvalidParameter: no games.
@@ -94,7 +93,7 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float
     game = game_of(game)
     check_whole("games", games, 1)
 
-    def play(seconds: float = GUARD_S) -> list[tuple[int, list[float]]]:
+    def play(seconds: float) -> list[tuple[int, list[float]]]:
         check, began = _Check(game, seed), time.perf_counter()
         plays: list[tuple[int, list[float]]] = []
         while len(plays) < games and (not plays or time.perf_counter() < began + seconds):
@@ -103,8 +102,8 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float
         return plays
 
     functions = [callback.function for callback in getattr(game, "callbacks", {}).values()]
-    guarded(functions, f"random play of {game.name}", play, always=True)
-    plays = play(max_s)
+    guarded(functions, f"random play of {game.name}", lambda: play(GUARD_S), always=True)
+    plays = play(math.inf)
     lengths = [length for length, _ in plays]
     totals = [returns[0] for _, returns in plays]
     signs = [int(np.sign(rounded(returns[0], max(map(abs, returns))))) for _, returns in plays]
@@ -116,8 +115,20 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float
     )  # fmt: skip
 
 
+def try_game(game: Game, games: int, seconds: float) -> None:
+    """Plays random games as `check_game` does, but breaks off the one that is under way when the time is over.
+
+    Raises:
+      InvalidGame: as `check_game`.
+    """
+    check, deadline = _Check(game, seed=0), time.perf_counter() + seconds
+    for _ in range(games):
+        begin_step()
+        _Play(check, deadline).run()
+
+
 class _Check:
-    """The data of one call of `check_game` over all its games."""
+    """The data of some random games of one game."""
 
     def __init__(self, game: Game, seed: int):
         game.require_start()
@@ -140,8 +151,8 @@ class _Check:
 class _Play:
     """One random game, in a buffer as a search holds it and by the methods of the game side by side."""
 
-    def __init__(self, check: _Check):
-        self._check, self._game = check, check.game
+    def __init__(self, check: _Check, deadline: float = math.inf):
+        self._check, self._game, self._deadline = check, check.game, deadline
         self._state = self._first = self._game.initial_state()
         self._buffer, self._copied = self._game.new_buffer(), self._game.new_buffer()
         self._actions = buffers(self._game.num_actions, np.int32, spare=SLACK)
@@ -154,7 +165,10 @@ class _Play:
         self._span = "any numbers" if self._game.bounds is None else f"[{low:.15g}, {high:.15g}]"
 
     def run(self) -> tuple[int, list[float]]:
-        """Plays the game; returns the number of its moves, and the return from each of its states but the last."""
+        """Plays the game; returns the number of its moves, and the return from each of its states but the last.
+
+        A game that the deadline breaks off has no returns.
+        """
         try:
             return self._run()
         except InvalidGame as error:
@@ -177,6 +191,8 @@ class _Play:
             self._hashes(is_over=not legal)
             if not legal:
                 break
+            if time.perf_counter() > self._deadline:
+                return len(self._history), []
             self._same_moves(legal)
             self._copies(legal)
             self._distinct_hashes()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.conformance.game_contract import check_game
+from engram.conformance.game_contract import try_game
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.line.one_word import line
@@ -142,7 +142,7 @@ def _save_and_load(workspace: Workspace) -> None:
 def first_run(workspace: Workspace) -> None:
     """Tries a user's compiled functions before a search calls them, in a child process and with checks (`guard.py`).
 
-    A user's game plays some random games there (`check_game`), and a short search runs. Code that has passed in this
+    A user's game plays some random games there (`try_game`), and a short search runs. Code that has passed in this
     combination costs nothing from then on.
 
     Raises:
@@ -152,7 +152,7 @@ def first_run(workspace: Workspace) -> None:
 
     def trial() -> None:
         if users_functions(_game_functions(game)):
-            check_game(game, 4, max_s=TRIAL_S)
+            try_game(game, 4, TRIAL_S)
         stub = None if preset.evaluator is None else _Uniform()
         _search(Workspace(game, replace(preset, threads=1, evaluator=stub)), TRIAL_SIMULATIONS, 0, TRIAL_S)
 
