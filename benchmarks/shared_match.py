@@ -23,7 +23,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from engram.arena.database import shown
+from engram.arena.database import redacted
 from engram.arena.game_record import GameRecord
 from engram.arena.results import Results
 
@@ -81,7 +81,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     shared, expected = games(database), games(str(folder / "alone.sqlite"))
     ended = Counter(number for log in logs for number in re.findall(r"game (\d+) ends", log.read_text()))
     again = sum(ended.values()) - len(ended)
-    print(f"{shown(database)}: {options.processes} processes, {kills} kills, {seconds:.0f} s, exit codes {codes}")
+    print(f"{redacted(database)}: {options.processes} processes, {kills} kills, {seconds:.0f} s, exit codes {codes}")
     print(f"{len(shared)} of {options.games} games are recorded, {len(shared) - len({g.number for g in shared})} twice")
     print(f"{sum(a != b for a, b in zip(shared, expected, strict=True))} differ from those of one process")
     print(f"{again} games were played to their end twice; {len(tables)} different results were printed")

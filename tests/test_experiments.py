@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,18 @@ PLAYERS = {
     "its baseline": ("go:19", f"{RAVE}:baseline"),
     "a memory with priors": ("go:9", f"{MCTS}:memory_prior"),
 }
+
+
+def test_scripts_import_names_that_exist():
+    missing = []
+    for folder in ("benchmarks", "experiments", "examples"):
+        for file in (STUDIES.parent / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "engram":
+                    module = importlib.import_module(str(node.module))
+                    names = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+                    missing += [f"{file}: {name}" for name in names if not find_spec(f"{node.module}.{name}")]
+    assert not missing
 
 
 @pytest.mark.parametrize("player", PLAYERS)

@@ -128,6 +128,36 @@ def test_workers_have_their_grace_when_the_fleet_closes_or_the_parent_is_killed(
     assert (tmp_path / "orphan").read_text() == "saved"
 
 
+def read_shared(link, wait_s):
+    for token in link.tasks():
+        link.send(link.shared(token), ends=None)
+        time.sleep(wait_s)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 60.0], ids=["idle", "busy"])
+def test_shared_objects_go_with_a_killed_parent(tmp_path, wait_s):
+    parent = (
+        "import sys, time; from collections import deque; from engram.fleet import Fleet; import test_fleet\n"
+        "fleet = Fleet(test_fleet.read_shared, float(sys.argv[1]), count=1)\n"
+        "token = fleet.share(list(range(9)))\n"
+        "print(next(fleet.stream(deque([token]))), flush=True); time.sleep(60)"
+    )
+    paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent, str(wait_s)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": paths, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == f"{list(range(9))}\n"
+        assert list(tmp_path.glob("engram-*"))
+        process.kill()
+    deadline = time.monotonic() + 30
+    while list(tmp_path.glob("engram-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not list(tmp_path.glob("engram-*"))
+
+
 @pytest.mark.parametrize("count", [0, -1, 5000, 2**63, 1.5])
 def test_workers_are_bounded(count):
     with pytest.raises(InvalidParameter, match="workers must be a whole number, 1 to"):

@@ -165,6 +165,19 @@ def test_what_a_link_leads_to_is_written(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_place_is_checked_before_long_work(tmp_path, monkeypatch):
+    writable = tmp_path / "open"
+    writable.mkdir()
+    (tmp_path / "link").symlink_to(writable / "file")
+    os.mkfifo(tmp_path / "pipe")
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: str(place) != str(tmp_path) and access(place, mode))
+    with pytest.raises(InvalidFile, match="file cannot be written: its folder is read-only"):
+        durable.check_place(tmp_path / "file")
+    for place in (tmp_path / "link", tmp_path / "pipe", os.devnull, "/dev/stdout"):
+        durable.check_place(place)
+
+
 def test_a_pipe_is_written_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

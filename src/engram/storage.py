@@ -65,6 +65,12 @@ def contents(path: str | Path, max_bytes: int = LARGEST_BYTES) -> bytes:
         raise InvalidFile(f"{path} cannot be read: {_reason(error)}") from None
 
 
+def _is_stream(path: str | Path) -> bool:
+    """Whether a path is written in place: a pipe, a device, or a link in /dev to a file that others have open."""
+    is_link = Path(path).absolute().is_relative_to("/dev") and os.path.islink(path)
+    return is_link or (os.path.exists(path) and not os.path.isfile(path))
+
+
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
     """A temporary file that replaces `path` when the block ends, and is deleted if the block fails.
@@ -75,8 +81,7 @@ def whole(path: str | Path) -> Iterator[Path]:
     Raises:
       OSError: the file cannot be written; the old one is unchanged.
     """
-    is_stream = Path(path).absolute().is_relative_to("/dev") and os.path.islink(path)  # to a file that others have open
-    if is_stream or (os.path.exists(path) and not os.path.isfile(path)):
+    if _is_stream(path):
         with tempfile.TemporaryDirectory() as folder:  # some writers would replace the device by a file
             part = Path(folder) / Path(path).name
             part.touch()
@@ -197,11 +202,11 @@ def check_place(path: str | Path) -> None:
     Raises:
       InvalidFile: it is a folder, or its folder does not exist or is read-only.
     """
-    path = Path(path)
+    folder = Path(os.path.realpath(path)).parent
     for holds, reason in (
-        (path.is_dir(), "it is a folder"),
-        (not path.parent.is_dir(), "its folder does not exist"),
-        (not os.access(path.parent, os.W_OK | os.X_OK), "its folder is read-only"),
+        (Path(path).is_dir(), "it is a folder"),
+        (not folder.is_dir(), "its folder does not exist"),
+        (not (_is_stream(path) or os.access(folder, os.W_OK | os.X_OK)), "its folder is read-only"),
     ):
         if holds:
             raise InvalidFile(f"{path} cannot be written: {reason}")

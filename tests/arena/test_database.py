@@ -14,7 +14,7 @@ from sqlalchemy import MetaData, text
 
 from engram.arena import database as module
 from engram.arena import schema
-from engram.arena.database import network_file_system, shown
+from engram.arena.database import network_file_system, redacted
 from engram.arena.match import match
 from engram.arena.report import recorded_result
 from engram.arena.results import Results
@@ -223,8 +223,8 @@ def test_a_password_is_never_shown(tmp_path):
             Results(url)
         message = one_sentence(error)
         assert "ter2" not in message
-    assert shown("postgresql://a:b@h/d?sslmode=x") == "postgresql://a:***@h/d?sslmode=x"
-    assert shown("r.sqlite") == "r.sqlite"
+    assert redacted("postgresql://a:b@h/d?sslmode=x") == "postgresql://a:***@h/d?sslmode=x"
+    assert redacted("r.sqlite") == "r.sqlite"
 
 
 def test_a_missing_driver_is_one_sentence():

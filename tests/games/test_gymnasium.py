@@ -15,7 +15,6 @@ from engram.errors import (
     InvalidGame,
     InvalidParameter,
     InvalidSpecification,
-    InvalidState,
     MissingPackage,
 )
 from engram.games.catalogue import game as game_of
@@ -194,8 +193,8 @@ def test_the_slippery_lake_is_solved():
 def test_a_position_is_one_of_the_table():
     lake = game_of("gymnasium:FrozenLake-v1,max_episode_steps=20")
     assert str(lake.position(15, 19)).endswith("state 15, step 19 of 20")
-    for place, steps in ((16, 0), (-1, 0), (3, 20), (3, -1)):
-        with pytest.raises(InvalidState, match=r"has states 0 to 15 and steps 0 to 19, not state"):
+    for place, steps in ((16, 0), (-1, 0), (1.5, 0), (True, 0), (3, 20), (3, -1)):
+        with pytest.raises(InvalidParameter, match=r"place must be .*15|steps must be .*19"):
             lake.position(place, steps)
 
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import engram
 from engram.drivers.explanation import LOOKS, explain
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
@@ -80,6 +81,9 @@ def test_a_proof_is_the_reason():
     reasons = explain(Search(CONNECT_FOUR, "uct(solver=true)"), state, Limit(simulations=4000)).reasons
     assert "The proof of 4 decides." in reasons and "The value of 4, +1, is proven and not an estimate." in reasons
     assert not any("intervals" in reason for reason in reasons)
+    lost = engram.game("tic_tac_toe").play_moves([6, 7, 4])
+    reasons = explain(Search("tic_tac_toe", "uct(solver=true)"), lost, Limit(simulations=4000)).reasons
+    assert "The proven values are equal." in reasons and not any("decides" in reason for reason in reasons)
 
 
 def test_the_only_move_needs_no_other_reason():

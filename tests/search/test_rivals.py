@@ -283,7 +283,7 @@ def test_dents_worked_by_hand(player):
     tree.rows(values.ENTROPY)["value"][2] = sign * 1.0
     rule = values.dents(temperature=0.5, weight=0.5)
     bound, part = rule.bind(columns=tree.columns), rule.values["mix"]
-    assert part.address and bound.keep
+    assert part.address and bound.owners
     numbers = part.bind(columns=tree.columns)
     result = part.definition.callback.from_python(tree.header.ctypes.data, 0, 0.123, numbers.address)
     assert result == sign * 0.2

@@ -15,7 +15,7 @@ from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.presets import puct, uct
 from engram.search.evaluation import Evaluation
-from engram.search.kernel import differ
+from engram.search.kernel import are_distinct
 from tests.games_for_tests import PickPosition
 
 OVER, TWICE, TOO_MANY, OTHER_MOVER = 1, 2, 3, 4
@@ -94,7 +94,7 @@ def test_an_action_that_appears_twice_is_seen_wherever_it_stands():
     rng = np.random.default_rng(1)
     for _ in range(500):
         actions = rng.integers(0, 12, rng.integers(1, 7)).astype(np.int32)
-        assert differ(actions) == (len(set(actions.tolist())) == len(actions)), actions
+        assert are_distinct(actions) == (len(set(actions.tolist())) == len(actions)), actions
 
 
 def test_results_keep_their_numbers():

@@ -136,6 +136,17 @@ def test_it_learns_what_values_have_in_common(tmp_path):
     assert lines[-1] == json.loads(json.dumps(done.to_json())) | {"seconds": lines[-1]["seconds"], "step": 120}
 
 
+def test_positions_are_not_written_into_another_folder_of_the_same_name(tmp_path):
+    def move(progress):
+        if not (tmp_path / "old").exists():
+            (tmp_path / "run").rename(tmp_path / "old")
+            (tmp_path / "run").mkdir()
+
+    with pytest.raises(InvalidFile, match="run was removed or replaced during its training"):
+        train_features(PLAN, tmp_path / "run", progress=move)
+    assert list((tmp_path / "run").iterdir()) == []
+
+
 def test_a_stopped_training_goes_on_as_if_undisturbed(trained, tmp_path):
     for stop in (5, 9, None):
         train_features(PLAN, tmp_path / "parts", stop_at=stop)

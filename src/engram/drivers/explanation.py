@@ -169,6 +169,8 @@ def _reasons(result: SearchResult, best: MoveStatistics, second: MoveStatistics 
     ]
     if second.visits == 0:
         reasons.append(f"The search did not visit {second.name}.")
+    elif best.proven and second.proven and best.value == second.value:
+        reasons.append("The proven values are equal.")
     elif best.proven and best.value >= second.value:
         reasons.append(f"The proof of {best.name} decides.")
     elif best.low > second.high:

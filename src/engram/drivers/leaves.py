@@ -97,7 +97,7 @@ def checked_answer(
     game = work.game
     low, high = game.bounds or (-LARGEST, LARGEST)
     try:
-        if value is not None and (isinstance(value, str | bool) or not math.isfinite(value)):
+        if value is not None and (isinstance(value, str | bool | np.bool_) or not math.isfinite(value)):
             raise ValueError(f"a value is a finite number, not {value!r}")
         if value is not None and not is_within.py_func(value, low, high):
             raise ValueError(f"{value} is outside {game.name}'s [{low:.15g}, {high:.15g}]")

@@ -33,8 +33,9 @@ class Limit:
         simulations, seconds = self.simulations, self.seconds
         if simulations is None and seconds is None:
             raise InvalidLimit("a limit needs simulations or seconds")
-        if not isinstance(self.stop_early, bool):
+        if self.stop_early not in (True, False):
             raise InvalidLimit(f"stop_early is True or False, not {self.stop_early!r}")
+        object.__setattr__(self, "stop_early", bool(self.stop_early))
         if simulations is None and self.stop_early:
             raise InvalidLimit("stop_early needs a number of simulations")
         # JSON cannot write NumPy's numbers, so both become Python's.

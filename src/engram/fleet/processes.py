@@ -284,9 +284,15 @@ class _PipeLink(Link):
         self.closing = True
         self._tasks.put([])
         time.sleep(grace_s)
-        if self._newest[0] is not None and os.getppid() != self._parent:  # a parent that lives does it itself
-            shutil.rmtree(Path(self._newest[0]).parent, ignore_errors=True)
+        self.clear()
         os._exit(0)
+
+    def clear(self) -> None:
+        """Removes the objects shared by a parent that has gone; one that lives does it itself."""
+        if self._newest[0] is not None:
+            time.sleep(0.05)  # the pipe of a process that dies may end before the process
+            if os.getppid() != self._parent:
+                shutil.rmtree(Path(self._newest[0]).parent, ignore_errors=True)
 
 
 def serve() -> None:
@@ -300,4 +306,6 @@ def serve() -> None:
     with suppress(OSError):  # without a parent there are no orders
         answers.write(_READY)
         answers.flush()
-    _PipeLink(orders, answers).work()
+    link = _PipeLink(orders, answers)
+    link.work()
+    link.clear()

@@ -43,9 +43,9 @@ LINK = Column(link_dtype, "memory_link")
 
 
 @compiled(inline=True)
-def value_of_move(tree, path, at, value):
+def value_of_move(tree, path, ply, value):
     """The value of the move to a node of a path, from that of its position; no move leads to the root."""
-    return incoming_value(tree, np.int64(path[at]), value) if tree.is_general != 0 and at > 0 else value
+    return incoming_value(tree, np.int64(path[ply]), value) if tree.is_general != 0 and ply > 0 else value
 
 
 @compiled
@@ -78,10 +78,10 @@ def linked_row(store, link):
 
 
 @compiled(inline=True)
-def _advise(tree, column, path, at, store):
+def _advise(tree, column, path, ply, store):
     """Makes the last answer the advice on a node of a path."""
-    advice = column[np.int64(path[at])]
-    advice.value = value_of_move(tree, path, at, store.value)
+    advice = column[np.int64(path[ply])]
+    advice.value = value_of_move(tree, path, ply, store.value)
     advice.count = store.count
 
 

@@ -281,12 +281,12 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     if preset.threads > 1:
         _check_threads(game, preset, assembly)
     if game.general_features:
-        _check_beyond(game, preset, assembly)
+        _check_general(game, preset, assembly)
     elif preset.bounds == "learnt":
         raise InvalidParameter(f"bounds=learnt is for one player, and {game.name} has two: leave it out")
 
 
-def _check_beyond(game: Game, preset: Preset, assembly: Assembly) -> None:
+def _check_general(game: Game, preset: Preset, assembly: Assembly) -> None:
     """Checks all parts against a game beyond two players and outcomes in [-1, 1] at the end."""
     rules = [part for rule in (preset.selection, assembly.backup) for part in rule.parts]
     has_rewards = game.has("reward") or game.discount != 1.0

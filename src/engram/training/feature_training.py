@@ -142,10 +142,12 @@ class _FeatureRun(TrainingRun):
             if sampler.games >= 1000 and not sampler.positions:
                 raise InvalidParameter(f"1000 games of {self.game.name} gave no group of {MEMBERS} positions")
             if time.monotonic() - written >= checkpoint_s:
+                self.check_folder()
                 sampler.save(path)
                 written = time.monotonic()
             self.tell(progress)
         if sampler.positions > drawn:
+            self.check_folder()
             sampler.save(path)
         return sampler.groups()
 

@@ -155,6 +155,7 @@ class TrainingRun(ABC):
         self.losses: list[Any] = []
         self.validation: Any = None
         self.warnings: tuple[str, ...] = ()
+        self._lock = _file_at(self.folder / LOCK)
         self._start = time.monotonic()
         self._last_report = 0.0
         self._results: TrainingResults | None = None
@@ -224,12 +225,20 @@ class TrainingRun(ABC):
         check_sources(self.folder, about, self.sources, what="a game or search")
         self._start -= float(about["seconds"])
 
+    def about(self, state: Any) -> dict[str, Any]:
+        """The description of the network and the checkpoint."""
+        settings = {"step": state.done, "plan": asdict(self.plan), "seconds": state.seconds}
+        return {**settings, "validation": state.to_json()["validation"]}
+
+    def write_network(self, state: Any) -> None:
+        """Writes the network as it is now."""
+        save_network(self.folder / NETWORK, self.learner.result_net.network, about=self.about(state))
+
     def write(self, state: Any) -> None:
         """Writes the network, a checkpoint and the logs."""
         line = {"step": state.done, "positions": state.done * self.plan.batch, **state.to_json()}
-        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
-        save_network(self.folder / NETWORK, self.learner.result_net.network, about={"step": state.done, **about})
-        about |= {"data": self.data, "sources": self.sources}
+        self.write_network(state)
+        about = {**self.about(state), "data": self.data, "sources": self.sources}
         losses = [asdict(losses) for losses in self.losses]
         self.learner.save(self.folder / CHECKPOINT, {**about, "losses": losses, "warnings": list(self.warnings)})
         # After the checkpoint, so that a killed training leaves no line of steps that it takes again.
@@ -260,12 +269,12 @@ class TrainingRun(ABC):
         last, early = steps if stop_at is None else min(steps, stop_at), min(steps, EARLY)
         written, state = time.monotonic(), self.standing()
         _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
-        results, lock = TrainingResults(database) if database else nullcontext(), _file_at(self.folder / LOCK)
+        results = TrainingResults(database) if database else nullcontext()
         with _board_in(self.folder, learner.done + 1) as self.board, results as self._results:
             if self._results is not None and learner.done == 0:
                 self._results.forget(self._name)  # of a training whose folder was deleted
-            if learner.done == last and self._has_lost_network():
-                self._keep(state, lock)
+            if learner.done >= last and self._has_lost_network():
+                self.write_network(state)
             while learner.done < last:
                 before = learner.done
                 self.advance(last)
@@ -274,18 +283,18 @@ class TrainingRun(ABC):
                     self.validate()
                 state = self.tell(progress, always=due) or state
                 if due:
-                    self._keep(state, lock)
+                    self._keep(state)
                     written = time.monotonic()
         return state
 
-    def _keep(self, state: Any, lock: tuple[int, int] | None) -> None:
-        """Writes into the folder, if its lock file is still this training's.
-
-        Raises:
-          InvalidFile: the folder has been removed or replaced, or cannot be written.
-        """
-        if _file_at(self.folder / LOCK) != lock:
+    def check_folder(self) -> None:
+        """Raises InvalidFile: the folder has been removed or replaced since the training began."""
+        if _file_at(self.folder / LOCK) != self._lock:
             raise InvalidFile(f"{self.folder} was removed or replaced during its training, which ends here")
+
+    def _keep(self, state: Any) -> None:
+        """Writes into the folder. Raises InvalidFile: see `check_folder`, or it cannot be written."""
+        self.check_folder()
         try:
             self.write(state)
         except OSError as error:

@@ -35,7 +35,7 @@ from engram.networks.network import Network, load_network, save_network
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Examples, Replay
-from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, held
+from engram.training.run import Course, TrainingPlan, TrainingProgress, TrainingRun, held
 from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
 _AT_A_TIME_S = 0.25
@@ -308,6 +308,9 @@ class _SelfPlayRun(TrainingRun):
         self._counts = {name: int(about["counts"][name]) for name in self._counts}
         self.losses = [Losses(**{name: float(loss) for name, loss in losses.items()}) for losses in about["losses"]]
 
+    def about(self, state: SelfPlayProgress) -> dict[str, Any]:
+        return {"plan": asdict(self.plan), "steps": self.learner.done, "positions": self._replay.added}
+
     def write(self, state: SelfPlayProgress) -> None:
         """Writes a new checkpoint, then removes the previous one."""
         parts, arrays = [], dict[str, np.ndarray]()
@@ -326,10 +329,9 @@ class _SelfPlayRun(TrainingRun):
         arrays |= {f"replay_{name}": array for name, array in self._replay.arrays().items()}
         storage.save(place / _GAMES, _GAMES, about, arrays)
         self.learner.save(place / "learner", {"plan": asdict(self.plan)})
-        trained = {"plan": asdict(self.plan), "steps": self.learner.done, "positions": self._replay.added}
-        save_network(place / "playing", self._playing, about=trained)
+        save_network(place / "playing", self._playing, about=self.about(state))
         # Before the checkpoint: a training killed after its last one has nothing more to write.
-        save_network(self.folder / NETWORK, self.learner.result_net.network, about=trained)
+        self.write_network(state)
         self._number += 1
         os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
         for old in self.folder.glob(f"{_CHECKPOINT}*"):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import IllegalAction, InvalidState
+from engram.errors import IllegalAction, check_whole
 from engram.games.game import NATURE
 from engram.games.gymnasium.copies import layers_of
 from engram.games.python_game import PythonGame
@@ -89,9 +89,10 @@ def _merged(outcomes: Any) -> list[tuple[float, int, float, bool]]:
     for share, state, reward, terminated in outcomes:
         key = int(state), float(reward), bool(terminated)
         sums[key] = sums.get(key, 0.0) + float(share)
-    if abs(math.fsum(sums.values()) - 1.0) > 1e-6:
+    total = math.fsum(sums.values())
+    if abs(total - 1.0) > 1e-3:
         raise ValueError("the shares are no probabilities")
-    return [(share, *key) for key, share in sums.items() if share > 0.0]
+    return [(share / total, *key) for key, share in sums.items() if share > 0.0]
 
 
 class ModelState:
@@ -219,13 +220,10 @@ class ModelGame(PythonGame):
         """The position in a state of the environment after some steps.
 
         Raises:
-          InvalidState: no such state, or not a number of steps that leaves one to play.
+          InvalidParameter: no such state, or not a number of steps that leaves one to play.
         """
-        if not 0 <= place < len(self.table) or not 0 <= steps < self.max_steps:
-            raise InvalidState(
-                f"{self.name} has states 0 to {len(self.table) - 1} and steps 0 to {self.max_steps - 1}, "
-                f"not state {place} after {steps} steps"
-            )
+        check_whole("place", place, 0, len(self.table) - 1)
+        check_whole("steps", steps, 0, self.max_steps - 1)
         state: ModelState = self._make_state(self, place, steps)
         return state
 

@@ -95,7 +95,7 @@ class TdConfiguration:
             raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
         named_game(self.game)
         self.preset(Table(1), learn=True)
-        _ = self._parsed_opponent, self.opponent_sources
+        _ = self.parsed_opponent, self.opponent_sources
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class TdConfiguration:
     @cached_property
     def opponent_sources(self) -> str:
         """Digest of the user's files that the opponent names, as first read; empty without files."""
-        return text_digest([self._parsed_opponent.text]) if self._parsed_opponent else ""
+        return text_digest([self.parsed_opponent.text]) if self.parsed_opponent else ""
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -124,15 +124,16 @@ class TdConfiguration:
     @property
     def made_opponent(self) -> Player | None:
         """The player of the other side; None: self-play."""
-        return player(self.made_game, self._parsed_opponent.text) if self._parsed_opponent else None
+        return player(self.made_game, self.parsed_opponent.text) if self.parsed_opponent else None
 
     @property
     def opponent_limit(self) -> Limit:
         """The opponent's limit per move."""
-        return Limit(simulations=(self._parsed_opponent and self._parsed_opponent.simulations) or self.simulations)
+        return Limit(simulations=(self.parsed_opponent and self.parsed_opponent.simulations) or self.simulations)
 
     @cached_property
-    def _parsed_opponent(self) -> TdOpponent | None:
+    def parsed_opponent(self) -> TdOpponent | None:
+        """The player of the other side with its budget; None: self-play."""
         if self.opponent is None:
             return None
         parsed = parse_opponents(self.opponent, self.made_game)
@@ -203,7 +204,7 @@ class EvaluationPlan:
             "opening_moves": self.opening_moves,
             "measure": getattr(self.measure, "__name__", None),
         }
-        texts = [each.text for each in (configuration._parsed_opponent, *self.opponents) if each is not None]
+        texts = [each.text for each in (configuration.parsed_opponent, *self.opponents) if each is not None]
         players = {"players": digest} if (digest := text_digest(texts)) else {}  # an edited file makes other points
         training = configuration.identity
         if not training["sources"]:  # as before digests were kept
