@@ -27,9 +27,9 @@ from engram.networks.network import load_network  # noqa: E402
 from engram.training import curves, self_play_training  # noqa: E402
 from engram.training.history import recorded_points  # noqa: E402
 from engram.training.replay import Examples, Replay  # noqa: E402
-from engram.training.run import TrainingRun  # noqa: E402
+from engram.training.run import NETWORK, TrainingRun  # noqa: E402
 from engram.training.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
-from engram.training.self_play_training import NETWORK, SelfPlayPlan, train_self_play  # noqa: E402
+from engram.training.self_play_training import SelfPlayPlan, train_self_play  # noqa: E402
 
 TIC_TAC_TOE = game_of("tic_tac_toe")
 OPTIONS = SelfPlayOptions(num_games=8, simulations=24, fast_simulations=8, full_share=0.5)
