@@ -26,7 +26,7 @@ PLAYERS = {
 
 def test_scripts_import_names_that_exist():
     missing = []
-    for folder in ("benchmarks", "experiments", "examples"):
+    for folder in ("benchmarks", "experiments", "examples", "tests"):
         for file in (STUDIES.parent / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "engram":

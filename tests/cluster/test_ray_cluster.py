@@ -276,7 +276,8 @@ def test_self_play_is_that_of_one_process(tmp_path, cluster):
     pytest.importorskip("torch")
     from engram.networks.network import load_network
     from engram.training.self_play import SelfPlayOptions
-    from engram.training.self_play_training import NETWORK, SelfPlayPlan, train_self_play
+    from engram.training.run import NETWORK
+    from engram.training.self_play_training import SelfPlayPlan, train_self_play
 
     plan = SelfPlayPlan(
         game="tic_tac_toe", network="residual(blocks=1,filters=4,hidden=4)", steps=10, batch=16, first=40, refresh=4,
