@@ -275,8 +275,8 @@ def test_a_study_is_that_of_one_process(tmp_path, cluster):
 def test_self_play_is_that_of_one_process(tmp_path, cluster):
     pytest.importorskip("torch")
     from engram.networks.network import load_network
-    from engram.training.self_play import SelfPlayOptions
     from engram.training.run import NETWORK
+    from engram.training.self_play import SelfPlayOptions
     from engram.training.self_play_training import SelfPlayPlan, train_self_play
 
     plan = SelfPlayPlan(
