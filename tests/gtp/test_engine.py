@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -637,6 +638,46 @@ def test_gogui_ends_a_thought():
             program.stdin.flush()
         answers = program.communicate(timeout=590)[0]
     assert re.fullmatch(r"=1 [A-J][1-9]\n\n=2 [A-J][1-9]\n\n=3 engram\n\n=\n\n", answers)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("gtp -g go:9 -n 2000000000", "lz-genmove_analyze b 10"),
+        (
+            "analysis",
+            '{"id": "q", "moves": [], "rules": "chinese", "boardXSize": 9, "boardYSize": 9, "maxVisits": 2000000000, '
+            '"reportDuringSearchEvery": 0.1}',
+        ),
+    ],
+    ids=["gtp", "analysis"],
+)
+def test_ctrl_c_ends_the_program_without_an_answer(command, words):
+    program = subprocess.Popen(
+        [sys.executable, "-m", "engram", *command.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with program:
+        print(words, file=program.stdin, flush=True)
+        program.stdout.readline()
+        program.stdout.readline()  # it searches
+        program.send_signal(signal.SIGINT)
+        rest = program.stdout.read()
+        program.stdin.close()
+    assert program.returncode == 130
+    assert "play " not in rest and '"isDuringSearch": false' not in rest and '"isDuringSearch":false' not in rest
+
+
+def test_an_engine_without_a_reader_ends_its_thought():
+    program = subprocess.Popen(
+        [sys.executable, "-m", "engram", "gtp", "-g", "go:9", "-n", "2000000000"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    print("name\ngenmove b", file=program.stdin, flush=True)
+    assert program.stdout.readline() == "= engram\n"
+    program.stdout.close()
+    program.stdin.close()
+    assert program.wait(timeout=590) != 0
 
 
 CORNER = """

@@ -40,7 +40,7 @@ from engram.presets.catalogue import PRESETS, preset
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.columns import Advice, Column, advice_dtype
-from engram.search.decision import DECISIONS, interval
+from engram.search.decision import DECISIONS, extended_budgets, interval
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
 from engram.search.extensions.proofs import proofs
@@ -188,6 +188,28 @@ def test_interval_of_an_unvisited_move_says_nothing():
     assert high[1] == 1.0
     assert low[2] == -1.0
     assert low[1] == pytest.approx(-high[2])
+
+
+def test_max_robust_never_doubles_a_budget_and_more():
+    for budget in (*range(1, 41), 199, 1999):
+        budgets = extended_budgets("max_robust", budget)
+        assert budgets[0] > budget and 1.9 * budget < budgets[-1] <= 2 * budget
+
+
+@pytest.mark.parametrize("simulations", [2, 4, 7])
+def test_a_second_run_goes_on_with_the_children_of_a_node(simulations):
+    """Without exploration PUCT would enter no further child by itself."""
+    search = Search(CONNECT_FOUR, "uct(selection=puct(exploration=0), all_children=true)")
+    state = CONNECT_FOUR.initial_state()
+    search.run(state, Limit(simulations=simulations))
+    search.run(state, Limit(simulations=50))
+    assert search.tree.nodes["num_visited"][0] == 7
+
+
+@pytest.mark.parametrize("number", [1e308, 1e101, 10**400], ids=["1e308", "1e101", "10^400"])
+def test_a_number_whose_products_are_infinite_is_refused(number):
+    with pytest.raises(InvalidParameter, match=r"exploration must be finite and at most 1e\+100 in size, not 1"):
+        uct(exploration=number)
 
 
 def test_max_robust_searches_on_until_both_agree():

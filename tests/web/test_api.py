@@ -145,6 +145,12 @@ def test_sgf_goes_in_and_out(client):
     assert opened["position"]["marks"].count("X") == 3 and opened["position"]["to_play"] == 1
     twice = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc];B[gg])")
     assert twice["moves"] == ["C7", "pass", "G3"]
+    for late in ("B[];W[];B[]", "B[];W[];B[];W[]"):  # White passes last under some rules
+        over = sent(client, "sgf/read", sgf=f"(;GM[1]SZ[9]KM[7.5];B[ee];W[cc];{late})")
+        assert over == {"game": "go:9,komi=7.5", "start": "", "moves": ["E5", "C7", "pass", "pass"]}
+    resumed = sent(client, "sgf/read", sgf="(;GM[1]SZ[9]KM[7.5];B[ee];W[cc];B[];W[];B[gg];W[gc])")
+    assert resumed["moves"] == ["G3", "G7"] and resumed["start"].count("X") == 2
+    assert sent(client, "position", **resumed)["position"]["marks"].count("X") == 2
     bell = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc]C[a bell \x07 and a page \x0c])")
     assert bell["moves"] == ["C7"]
     refused(client, "sgf/read", sgf="no file")

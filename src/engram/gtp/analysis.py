@@ -90,11 +90,14 @@ def stream(
       limit: None: search until `stop`.
       interval_s: seconds between two reports.
       stop: whether to end; called as in `Search.run`.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C; an interrupted search answers nothing.
     """
-    last_report = time.perf_counter()
+    last_report, over = time.perf_counter(), False
 
     def ended(result: SearchResult | None = None) -> bool:
-        nonlocal last_report
+        nonlocal last_report, over
         over = stop()
         if not over and time.perf_counter() - last_report >= interval_s:
             report(result or search.so_far())
@@ -105,6 +108,8 @@ def stream(
     # A proven position leaves nothing to search, but the reports go on until `stop`.
     while limit is None and result.stopped == "proven" and not ended(result):
         time.sleep(SHORTEST_S)
+    if result.stopped == "interrupted" and not over:
+        raise KeyboardInterrupt
     report(result)
     return result
 

@@ -35,7 +35,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "boardXSize": int, "boardYSize": int, "maxVisits": int, "priority": int, "komi": (int, float),
     "reportDuringSearchEvery": (int, float), "includeOwnership": bool, "includePolicy": bool, "overrideSettings": dict,
 }  # fmt: skip
-_COORDINATES = re.compile(r"\((\d{1,2}),(\d{1,2})\)")
+_COORDINATES = re.compile(r"\(([0-9]{1,2}),([0-9]{1,2})\)")
 _REQUIRED = ("moves", "rules", "boardXSize", "boardYSize")
 _PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 

@@ -88,6 +88,15 @@ def single(words: Words, usage: str) -> str:
     return words[0]
 
 
+def _has_no_reader(descriptor: int) -> bool:
+    """Whether the pipe or terminal that we write to is closed at its other end."""
+    if not hasattr(select, "poll"):
+        return False
+    watch = select.poll()
+    watch.register(descriptor, 0)  # errors and hang-ups alone
+    return bool(watch.poll(0))
+
+
 class Lines:
     """The lines of a file, read by a separate thread, so that a search can see that a line has arrived.
 
@@ -113,8 +122,8 @@ class Lines:
         return not self._queue.empty()
 
     def interrupted(self) -> bool:
-        """Whether `# interrupt` waits to be taken, GoGui's comment that ends the thinking."""
-        return self._interrupts_read > self._interrupts_taken
+        """Whether `# interrupt` waits to be taken, GoGui's comment that ends the thinking, or no reader is left."""
+        return self._interrupts_read > self._interrupts_taken or _has_no_reader(1)
 
     def _read(self) -> None:
         begun: list[bytes] = []  # of a line whose end has not come

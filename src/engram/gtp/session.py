@@ -186,8 +186,7 @@ class Session:
         """
         self.settle()
         state, limit, seed = self.position.on_move(player), limit or self._limit(player), self.next_seed()
-        if report is None:
-            return self.ready().run(state, limit, seed=seed, stop=self._enough)
+        report, interval_s = (report, interval_s) if report else (lambda _: None, math.inf)
         return stream(self.ready(), state, limit, seed=seed, interval_s=interval_s, report=report, stop=self._enough)
 
     def _enough(self) -> bool:

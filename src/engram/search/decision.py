@@ -119,14 +119,14 @@ def is_agreed(moves: RootMoves) -> bool:
 
 
 def extended_budgets(decision: str, budget: int | None) -> range:
-    """The budgets with which `max_robust` goes on until it is decided: a tenth more each, until twice the first.
+    """The budgets with which `max_robust` goes on until it is decided: a tenth more each, up to twice the first.
 
     It is empty for other decisions, and without a budget in simulations.
     """
     if decision != "max_robust" or budget is None:
         return range(0)
     step = max(1, budget // 10)
-    return range(budget + step, 2 * budget + step, step)
+    return range(budget + step, 2 * budget + 1, step)
 
 
 def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray) -> int:

@@ -41,6 +41,8 @@ from engram.search.columns import OWN, Column, advice_dtype
 from engram.search.schedules import Schedule
 from engram.search.tree import column_of, tree_dtype
 
+HUGE = 1e100
+"""The largest size of an operator's number."""
 _TREE = numba.from_dtype(tree_dtype)
 _RNG = numba.from_dtype(rng_dtype)
 _PATH = types.CPointer(int32)
@@ -160,10 +162,10 @@ class Definition:
         number = declared.default if value is None else value
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise InvalidParameter(f"{label} must be a number, not {number!r}")
+        is_unbounded = math.isinf(declared.default) and number in (math.inf, -math.inf)
+        if abs(number) > HUGE and not is_unbounded:  # products would be infinite, and comparisons tell no moves apart
+            raise InvalidParameter(f"{label} must be finite and at most {HUGE:g} in size, not {number}")
         unset = math.isnan(declared.default) and math.isnan(number)
-        infinite = math.isinf(number) and not math.isinf(declared.default)
-        if not unset and infinite:
-            raise InvalidParameter(f"{label} must be finite, not {number}")
         if not unset and not declared.low <= number <= declared.high:
             raise InvalidParameter(f"{label} must be in [{declared.low}, {declared.high}], not {number}")
         return float(number)

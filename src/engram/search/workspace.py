@@ -217,7 +217,6 @@ class Workspace(Addressed):
         self.slots["done"][slots] = 0
         self.slots["stop_early"][slots] = stop_early and self.preset.decision == "robust" and not self._proves
         if seeds is not None:
-            self.slots["replay"][slots] = 0
             own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # threads of one shared tree
             own += [derive_seed(seeds[0], thread) for thread in threads]
             seed_all(

@@ -9,7 +9,7 @@ from engram.errors import IllegalAction, InvalidParameter
 from engram.games.catalogue import GAMES
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE, Game, State
-from engram.games.go.sgf import Move, is_go, read_sgf, result_text, write_sgf
+from engram.games.go.sgf import Move, is_go, on_move, read_sgf, result_text, write_sgf
 from engram.registry import about, defaults_of
 from engram.web.fields import Fields
 from engram.web.trust import typed
@@ -108,7 +108,8 @@ def catalogue() -> list[dict[str, Any]]:
 def from_sgf(text: str) -> dict[str, Any]:
     """The game of an SGF file: `game`, `start` and `moves` as the page keeps them.
 
-    A player who moves twice in a row has a pass of the other between. Moves before a file's last set-up are left out.
+    A player who moves twice in a row has a pass of the other between. Moves before a file's last set-up are left out,
+    and so are those before play goes on after two passes, and further passes at the end.
 
     Raises:
       InvalidFile: as `read_sgf`.
@@ -116,12 +117,15 @@ def from_sgf(text: str) -> dict[str, Any]:
     file = read_sgf(text.encode())
     first, played = file.since_setup()
     game, state, moves = file.game, first, list[str]()
-    for player, action in played:
+    for number, (player, action) in enumerate(played):
         if game.to_play(state) != player and not game.is_over(state):
             state = game.play(state, "pass")
             moves.append("pass")
         if game.is_over(state):
-            raise InvalidParameter(f"the SGF goes on after the end of its game, at move {len(moves) + 1}")
+            if all(game.action_name(later) == "pass" for _, later in played[number:]):
+                break
+            first = state = on_move(game, state, player)
+            moves.clear()
         state = game.play(state, action)
         moves.append(game.action_name(action))
     start = "" if game.same(first, game.initial_state()) else game.render(first)
