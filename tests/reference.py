@@ -588,7 +588,7 @@ class ReferenceSearch:
         if self.correction is not None:
             self.correction.sums = {}
         self.root = Node(player=position.to_play())
-        self.num_nodes = 1
+        self.num_nodes, self.replayed = 1, None
 
     def advance(self, action: int) -> None:
         """Plays a move and keeps what was found below it."""
@@ -608,7 +608,7 @@ class ReferenceSearch:
                 row = [child for node in row for child in node.children]
 
     def run(self, simulations: int, seed: int) -> Node:
-        rng, self.replayed, self.priors_left = Rng(seed), None, self.first_nodes
+        rng, self.priors_left = Rng(seed), self.first_nodes
         self.done, self.budget = 0, simulations
         while self.done < simulations and not self.root.proven:
             self.simulate(rng)

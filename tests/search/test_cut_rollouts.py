@@ -42,5 +42,5 @@ def test_it_takes_a_win_that_the_depth_shows():
 
 
 def test_what_cannot_be_cut_is_refused():
-    with pytest.raises(InvalidParameter, match="0 moves or more"):
+    with pytest.raises(InvalidParameter, match=r"a depth of 0 or more, not .* and -1"):
         cut_rollout(GAME, a_quarter, -1)

@@ -312,7 +312,7 @@ def _check_general(game: Game, preset: Preset, assembly: Assembly) -> None:
     if game.players == 2:
         raise InvalidParameter(f"bounds=learnt is for one player, and {game.name} has two: leave it out")
     if faults:
-        raise InvalidParameter(f"bounds=learnt rescales all values, which {faults[0]} does not support")
+        raise InvalidParameter(f"bounds=learnt does not go with {faults[0]}, because it rescales all values")
 
 
 def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:
