@@ -178,6 +178,7 @@ def test_a_place_is_checked_before_long_work(tmp_path, monkeypatch):
         durable.check_place(place)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_is_written_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

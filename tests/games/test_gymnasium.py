@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -369,7 +370,7 @@ def test_a_truncation_that_no_table_lists_ends_the_game():
     )
 
 
-@pytest.mark.parametrize("shares", [(1.0, 3.0), (0.1, 0.3)])
+@pytest.mark.parametrize("shares", [(1.0, 3.0), (0.1, 0.3), (1.2, -0.2), (math.nan, 1.0), (math.inf, 0.0)])
 def test_a_table_of_other_than_probabilities_is_not_played(shares):
     lake = gymnasium.make("FrozenLake-v1", is_slippery=False, max_episode_steps=-1)
     lake.unwrapped.P[0][1] = [(shares[0], 4, 0.0, False), (shares[1], 0, 0.0, False)]

@@ -662,8 +662,10 @@ def test_ctrl_c_ends_the_program_without_an_answer(command, words):
         program.stdout.readline()
         program.stdout.readline()  # it searches
         program.send_signal(signal.SIGINT)
-        rest = program.stdout.read()
-        program.stdin.close()
+        try:
+            rest = program.communicate(timeout=590)[0]
+        finally:
+            program.kill()
     assert program.returncode == 130
     assert "play " not in rest and '"isDuringSearch": false' not in rest and '"isDuringSearch":false' not in rest
 
@@ -677,7 +679,10 @@ def test_an_engine_without_a_reader_ends_its_thought():
     assert program.stdout.readline() == "= engram\n"
     program.stdout.close()
     program.stdin.close()
-    assert program.wait(timeout=590) != 0
+    try:
+        assert program.wait(timeout=590) != 0
+    finally:
+        program.kill()
 
 
 CORNER = """

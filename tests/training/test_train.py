@@ -114,6 +114,17 @@ def test_a_lost_network_of_a_finished_training_is_written_again(data, tmp_path):
     assert file.stat().st_mtime_ns == written
 
 
+def test_a_lost_network_of_a_training_from_a_known_one_is_written_again(data, tmp_path):
+    train_records(plan_for(data), tmp_path / "known")
+    plan = plan_for(data, network=str(tmp_path / "known"), steps=5)
+    train_records(plan, tmp_path / "run")
+    first = weights(tmp_path / "run")
+    (tmp_path / "run" / "network.safetensors").unlink()
+    train_records(plan, tmp_path / "run")
+    other = weights(tmp_path / "run")
+    assert all(torch.equal(first[name], other[name]) for name in first)
+
+
 @pytest.mark.parametrize("follows", [False, True], ids=["removed", "replaced"])
 def test_a_training_whose_folder_goes_writes_into_no_other(data, tmp_path, follows):
     folder = tmp_path / "run"

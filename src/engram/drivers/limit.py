@@ -6,6 +6,8 @@ import math
 import numbers
 from dataclasses import dataclass
 
+import numpy as np
+
 from engram.errors import InvalidLimit
 
 
@@ -33,7 +35,7 @@ class Limit:
         simulations, seconds = self.simulations, self.seconds
         if simulations is None and seconds is None:
             raise InvalidLimit("a limit needs simulations or seconds")
-        if self.stop_early not in (True, False):
+        if not isinstance(self.stop_early, bool | np.bool_):
             raise InvalidLimit(f"stop_early is True or False, not {self.stop_early!r}")
         object.__setattr__(self, "stop_early", bool(self.stop_early))
         if simulations is None and self.stop_early:

@@ -259,18 +259,19 @@ class _PipeLink(Link):
             self._newest = token, pickle.loads(Path(token).read_bytes())
         return self._newest[1]
 
-    def work(self) -> None:
-        """Runs the function that the parent names."""
+    def work(self) -> float:
+        """Runs the function that the parent names; returns the grace of the other workers."""
         try:
             function, setting, grace_s = pickle.load(self._orders)
         except (EOFError, pickle.UnpicklingError):
-            return  # the parent was killed while this process started
+            return 0.0  # the parent was killed while this process started
         threading.Thread(target=self._listen, args=(grace_s,), daemon=True).start()
         try:
             function(self, *setting)
             self._write(_DONE)
         except EngramError as error:
             self._write(_FAILED, portable(error))
+        return float(grace_s)
 
     def _write(self, kind: int, content: Any = None) -> None:
         with suppress(OSError):  # without a parent this process ends soon
@@ -287,11 +288,12 @@ class _PipeLink(Link):
         self.clear()
         os._exit(0)
 
-    def clear(self) -> None:
-        """Removes the objects shared by a parent that has gone; one that lives does it itself."""
+    def clear(self, wait_s: float = 0.0) -> None:
+        """Removes the objects shared by a parent that has gone, after a wait; one that lives does it itself."""
         if self._newest[0] is not None:
             time.sleep(0.05)  # the pipe of a process that dies may end before the process
             if os.getppid() != self._parent:
+                time.sleep(wait_s)
                 shutil.rmtree(Path(self._newest[0]).parent, ignore_errors=True)
 
 
@@ -307,5 +309,4 @@ def serve() -> None:
         answers.write(_READY)
         answers.flush()
     link = _PipeLink(orders, answers)
-    link.work()
-    link.clear()
+    link.clear(link.work())

@@ -175,8 +175,9 @@ class TrainingRun(ABC):
     def trained_network(self, text: str) -> Network:
         """The trained network of `starting_network`."""
         own = self.folder / NETWORK
-        network = load_network(own if self.checkpoint else find(text, ARCHITECTURES))
-        check_fit(network.configuration, self.game, str(own) if self.checkpoint else text)
+        goes_on = self.checkpoint is not None and not self._has_lost_network()
+        network = load_network(own if goes_on else find(text, ARCHITECTURES))
+        check_fit(network.configuration, self.game, str(own) if goes_on else text)
         return network
 
     @property
@@ -273,7 +274,7 @@ class TrainingRun(ABC):
         with _board_in(self.folder, learner.done + 1) as self.board, results as self._results:
             if self._results is not None and learner.done == 0:
                 self._results.forget(self._name)  # of a training whose folder was deleted
-            if learner.done >= last and self._has_lost_network():
+            if learner.done >= last and self.checkpoint and self._has_lost_network():
                 self.write_network(state)
             while learner.done < last:
                 before = learner.done
@@ -381,7 +382,7 @@ def _board_in(folder: Path, step: int) -> Iterator[Any]:
     try:
         yield board
     finally:
-        with suppress(OSError):
+        with suppress(FileNotFoundError):
             board.close()
 
 
