@@ -259,19 +259,19 @@ class _PipeLink(Link):
             self._newest = token, pickle.loads(Path(token).read_bytes())
         return self._newest[1]
 
-    def work(self) -> float:
-        """Runs the function that the parent names; returns the grace of the other workers."""
+    def work(self) -> None:
+        """Runs the function that the parent names."""
         try:
             function, setting, grace_s = pickle.load(self._orders)
         except (EOFError, pickle.UnpicklingError):
-            return 0.0  # the parent was killed while this process started
+            return  # the parent was killed while this process started
         threading.Thread(target=self._listen, args=(grace_s,), daemon=True).start()
         try:
             function(self, *setting)
             self._write(_DONE)
         except EngramError as error:
             self._write(_FAILED, portable(error))
-        return float(grace_s)
+        self.clear(grace_s)
 
     def _write(self, kind: int, content: Any = None) -> None:
         with suppress(OSError):  # without a parent this process ends soon
@@ -289,7 +289,7 @@ class _PipeLink(Link):
         os._exit(0)
 
     def clear(self, wait_s: float = 0.0) -> None:
-        """Removes the objects shared by a parent that has gone, after a wait; one that lives does it itself."""
+        """Removes the objects that a parent shared before it went, after a wait; a living parent does so itself."""
         if self._newest[0] is not None:
             time.sleep(0.05)  # the pipe of a process that dies may end before the process
             if os.getppid() != self._parent:
@@ -308,5 +308,4 @@ def serve() -> None:
     with suppress(OSError):  # without a parent there are no orders
         answers.write(_READY)
         answers.flush()
-    link = _PipeLink(orders, answers)
-    link.clear(link.work())
+    _PipeLink(orders, answers).work()

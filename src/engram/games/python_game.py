@@ -134,26 +134,26 @@ class PythonGame(Game):
         self._draw = _RANDOM_WORD.from_python
         self._is_over = is_over or (lambda state: not len(self._checked_actions(state)))
         self._user_rollout = rollout
-        whole, real, word = ctypes.c_int64, ctypes.c_double, ctypes.c_uint64
+        integer, real, word = ctypes.c_int64, ctypes.c_double, ctypes.c_uint64
         functions: dict[str, tuple[Any, int, Callable[..., Any]]] = {  # result, number of arguments, method
-            "legal_actions": (whole, 2, self._write_actions),
-            "play": (whole, 2, self._play),
-            "to_play": (whole, 1, self._mover),
+            "legal_actions": (integer, 2, self._write_actions),
+            "play": (integer, 2, self._play),
+            "to_play": (integer, 1, self._mover),
             "outcome": (real, 1, self._outcome),
             "hash": (word, 1, lambda at: self.hash(self._states[at])),
             "canonical_hash": (word, 1, lambda at: self.canonical_hash(self._states[at])),
-            "copy": (whole, 2, self._copy),
+            "copy": (integer, 2, self._copy),
             "rollout": (real, 2, self._rollout),
         }
         if hasattr(first, "chance"):
-            functions["chance"] = (whole, 4, self._write_weights)
+            functions["chance"] = (integer, 4, self._write_weights)
         if hasattr(first, "reward"):
             functions["reward"] = (real, 1, lambda at: self.reward(self._states[at]))
         if encode is not None and planes_shape is not None:
-            functions["encode"] = (whole, 2, self._writing("encode", encode, math.prod(planes_shape)))
-        failures = {whole: -1, real: math.nan, word: 0}
+            functions["encode"] = (integer, 2, self._writing("encode", encode, math.prod(planes_shape)))
+        failures = {integer: -1, real: math.nan, word: 0}
         self._pointers = {
-            key: ctypes.CFUNCTYPE(result, *[whole] * count)(self.guarded(method, failures[result]))
+            key: ctypes.CFUNCTYPE(result, *[integer] * count)(self.guarded(method, failures[result]))
             for key, (result, count, method) in functions.items()
         }
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
@@ -244,8 +244,8 @@ class PythonGame(Game):
 
     def writer(self, name: str, function: Callable[[Any], Any], count: int) -> Any:
         """A function of a position to `count` numbers, as a C function `(state, numbers) -> 0` that writes float32."""
-        whole = ctypes.c_int64
-        return ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._writing(name, function, count), -1))
+        integer = ctypes.c_int64
+        return ctypes.CFUNCTYPE(integer, integer, integer)(self.guarded(self._writing(name, function, count), -1))
 
     def _writing(self, name: str, function: Callable[[Any], Any], count: int) -> Callable[[int, int], int]:
         def write(at: int, numbers: int) -> int:

@@ -230,8 +230,8 @@ class Features(Addressed):
                 f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
             )
         channels, height, width = shape or (0, 0, 0)
-        whole = "of one cell" if height * width == 1 else "no whole planes"
-        source = f"planes={plane_weight:g}, patterns={pattern_weight:g}, {whole}"
+        extent = "of one cell" if height * width == 1 else "no whole planes"
+        source = f"planes={plane_weight:g}, patterns={pattern_weight:g}, {extent}"
         if own is not None:
             source = f"own={_named(own)}, num_own={num_own}"
         if embedding_size:

@@ -201,13 +201,13 @@ class Preset:
         return self.text
 
 
-def described(value: Any, seen: tuple[Any, ...] = ()) -> str:
+def described(value: Any, enclosing: tuple[Any, ...] = ()) -> str:
     """A text of a preset's part that is the same in every run: names, numbers and the digests of tables."""
-    if any(value is outer for outer in seen):
+    if any(value is outer for outer in enclosing):
         return "itself"
 
     def inner(values: Any) -> str:
-        return f"({', '.join(described(part, (*seen, value)) for part in values)})"
+        return f"({', '.join(described(part, (*enclosing, value)) for part in values)})"
 
     if isinstance(value, (bool, int, float, str, NoneType)):
         return repr(value)
@@ -218,7 +218,7 @@ def described(value: Any, seen: tuple[Any, ...] = ()) -> str:
     if isinstance(value, Operator):
         parameters = value.definition.parameters.items()
         numbers = [(name, value.values[name]) for name, declared in parameters if not isinstance(declared, Record)]
-        return described(value.definition.function, seen) + inner(numbers)
+        return described(value.definition.function, enclosing) + inner(numbers)
     if isinstance(value, partial):
         return inner([value.func, value.args, value.keywords])
     if isinstance(value, FunctionType):

@@ -111,8 +111,8 @@ class ExpIntegral:
         pieces = len(h) - 1
         width = 1.0 / pieces
         slope = np.diff(h) / width
-        whole = _exp_integral(h[:-1], slope, np.full(pieces, width))
-        before = np.concatenate([[0.0], np.cumsum(whole)])
+        areas = _exp_integral(h[:-1], slope, np.full(pieces, width))
+        before = np.concatenate([[0.0], np.cumsum(areas)])
         inside = np.minimum(u, 1.0)
         piece = np.minimum((inside * pieces).astype(np.int64), pieces - 1)
         within = inside - piece * width
@@ -156,8 +156,8 @@ class Staircase:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        whole = math.isfinite(self.pieces) and int(self.pieces) == self.pieces
-        if not whole or not 1 <= self.pieces <= 64 or not 1.0 <= self.growth <= 100.0:
+        is_integer = math.isfinite(self.pieces) and int(self.pieces) == self.pieces
+        if not is_integer or not 1 <= self.pieces <= 64 or not 1.0 <= self.growth <= 100.0:
             raise InvalidParameter(f"a staircase has 1 to 64 pieces and growth 1 to 100, not {self}")
 
     def table(self, budget: int | None) -> np.ndarray:

@@ -45,9 +45,9 @@ def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
         return "its description is incomplete"
     slot, names, states = about["slot"], about["action_names"], about["stores"].values()
     numbers = [slot.get(name) for name in SLOT_FIELDS]
-    whole = all(isinstance(number, int) and 0 <= number < 2**62 for number in numbers)
+    are_integers = all(isinstance(number, int) and 0 <= number < 2**62 for number in numbers)
     typed = all(isinstance(name, str) for name in names) and all(isinstance(state, dict) for state in states)
-    if not whole or not typed:
+    if not are_integers or not typed:
         return "its description is incomplete"
     discount = about.get("discount", 1.0)
     if type(discount) not in (int, float) or not 0.0 < discount <= 1.0:
@@ -88,8 +88,8 @@ def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
     if not (np.abs(nodes["value"]) <= MAX_VALUE).all() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a thread was at work"
     paths = arrays.get("paths", np.zeros(1, np.int32))
-    whole = (paths.dtype, paths.ndim) == (np.dtype(np.int32), 1) and slot["replay"] <= len(paths)
-    if not whole or not _is_path(nodes, paths[: slot["replay"]]):
+    is_path_array = (paths.dtype, paths.ndim) == (np.dtype(np.int32), 1) and slot["replay"] <= len(paths)
+    if not is_path_array or not _is_path(nodes, paths[: slot["replay"]]):
         return "its last path is not valid"
     return None
 
@@ -109,8 +109,8 @@ def _leaf_fault(leaves: Any, nodes: np.ndarray, without_visits: np.ndarray) -> s
     if any(not isinstance(row, list) or len(row) != 3 or not isinstance(row[2], list) or not row[2] for row in rows):
         return sentence
     numbers, slots, paths = ([row[place] for row in rows] for place in range(3))
-    whole = [leaves.get("next"), *priors_left, *numbers, *slots, *(node for path in paths for node in path)]
-    if any(type(number) is not int or not -(2**62) <= number <= 2**62 for number in whole):
+    integers = [leaves.get("next"), *priors_left, *numbers, *slots, *(node for path in paths for node in path)]
+    if any(type(number) is not int or not -(2**62) <= number <= 2**62 for number in integers):
         return sentence
     if len(set(numbers)) < len(rows) or len(set(slots)) < len(rows) or not 1 <= len(priors_left) <= 1024:
         return sentence

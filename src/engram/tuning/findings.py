@@ -76,7 +76,7 @@ def findings(space: Space, observations: Sequence[Observation], seed: int = 0, b
         function=_learned_function(space, surrogate, points, best, seed) if space.num_knots else None,
         progress=_progress(space, observations, seed), importance=importance(space, surrogate.mean, seed),
         slices={name: _slice(space, surrogate, best, name) for name in space.names if not is_knot(name)},
-        top=[top for top in ranked if top[0].games][:10],
+        top=[row for row in ranked if row[0].games][:10],
         trials=observations,
     )  # fmt: skip
 

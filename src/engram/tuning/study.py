@@ -212,10 +212,8 @@ class Study:
         if not observations:
             return StudyProgress(0, self.search_games, len(self.trials()), None, 0.5, 0.5)
         best = best or self.best()
-        text, games = (
-            self.space.specification(self.space.values(best.point)),
-            sum(entry.games for entry in observations),
-        )
+        text = self.space.specification(self.space.values(best.point))
+        games = sum(entry.games for entry in observations)
         return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
     def _play(self, trial: Trial, progress: Callable[[StudyProgress], None] | None, workers: int) -> None:

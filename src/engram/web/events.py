@@ -50,7 +50,7 @@ class Channel:
 
     async def stream(self) -> AsyncIterator[bytes]:
         """The newest message, and then each newer one."""
-        news, seen = asyncio.Event(), 0
+        news, last = asyncio.Event(), 0
         with self._lock:
             self._watchers[news] = asyncio.get_running_loop()
         try:
@@ -58,13 +58,13 @@ class Channel:
             while True:
                 with self._lock:
                     number, chunk, ended = self._number, self._chunk, self._ended
-                if number != seen:
-                    seen = number
+                if number != last:
+                    last = number
                     yield chunk
                 if ended:
                     return
                 news.clear()
-                if self._number == seen:
+                if self._number == last:
                     try:
                         await asyncio.wait_for(news.wait(), HEARTBEAT_S)
                     except TimeoutError:

@@ -241,7 +241,7 @@ def _spaces_in(part: Any) -> list[Any]:
     inner = getattr(part, "spaces", ())
     inner = [*(inner.values() if isinstance(inner, Mapping) else inner)]
     inner += [getattr(part, f"{name}_space", None) for name in ("feature", "node", "edge")]
-    return [part, *(space for one in inner for space in _spaces_in(one))]
+    return [part, *(space for child in inner for space in _spaces_in(child))]
 
 
 def layers_of(environment: Any) -> list[Any]:

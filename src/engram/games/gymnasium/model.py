@@ -58,9 +58,8 @@ def transitions(environment: Any) -> Table | None:
 
 def steps_left(environment: Any, most: int) -> int:
     """Steps, 1 to `most`, after which the first of an environment's limits truncates."""
-    return max(
-        1, min([most, *(layer._max_episode_steps - (layer._elapsed_steps or 0) for layer in _limits(environment))])
-    )
+    left = [layer._max_episode_steps - (layer._elapsed_steps or 0) for layer in _limits(environment)]
+    return max(1, min([most, *left]))
 
 
 def _limits(environment: Any) -> list[Any]:

@@ -145,9 +145,9 @@ def known_positions(
     start = game.canonical_hash(game.initial_state()) if symmetric else game.hash(game.initial_state())
     rows["key"][0] = start or 1
     rows["known"][0] = table.get(rows["key"][:1])[1][0] >= min_visits
-    seen = Table(2 * most)
-    seen.put(rows["key"][:1], np.zeros(1), np.zeros(1))
-    count = _walk(positions, legal, table.header[0], seen.header[0], states, rows, passing, min_visits)
+    listed = Table(2 * most)
+    listed.put(rows["key"][:1], np.zeros(1), np.zeros(1))
+    count = _walk(positions, legal, table.header[0], listed.header[0], states, rows, passing, min_visits)
     if count < 0:
         raise InvalidParameter(f"{game.name}: its play failed")
     trained = np.flatnonzero(rows["known"][:count])

@@ -46,8 +46,8 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
     _check(path, about, belongs_to or {})
     slots, entries = arrays.pop("slots", np.zeros(0)), arrays.pop("entries", np.zeros(0))
     capacity, num_replaced = about.get("capacity", -1), about.get("num_replaced", -1)
-    whole = all(isinstance(number, int) and 0 <= number < 1 << 62 for number in (capacity, num_replaced))
-    if not whole or (slots.dtype, entries.dtype) != (np.dtype(np.int64), entry_dtype):
+    are_integers = all(isinstance(number, int) and 0 <= number < 1 << 62 for number in (capacity, num_replaced))
+    if not are_integers or (slots.dtype, entries.dtype) != (np.dtype(np.int64), entry_dtype):
         raise InvalidFile(f"{path} is damaged: it holds no table")
     try:
         table = Table(capacity)

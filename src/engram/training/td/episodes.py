@@ -131,8 +131,8 @@ class TdLearner:
         values, visits = self.table.get(np.array(keys, np.uint64))
         game = int.from_bytes(hashlib.blake2b(repr(moves).encode(), digest_size=8).digest(), "little")
         states = len(self._played), len(self._plain), len(self.table) + self.table.num_replaced
-        seen = np.mean(shares) if shares else 0.0, np.median(visits), np.abs(values).max()
-        self._records.append(np.array((outcome, len(moves) - first, game, *states, *seen), episode_dtype))
+        figures = np.mean(shares) if shares else 0.0, np.median(visits), np.abs(values).max()
+        self._records.append(np.array((outcome, len(moves) - first, game, *states, *figures), episode_dtype))
         if self.configuration.earlier and self.num_episodes % self.configuration.snapshot_every == 0:
             self._keep(self.num_episodes, self.table)
 

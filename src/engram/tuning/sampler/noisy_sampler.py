@@ -89,9 +89,9 @@ def _around(space: SearchSpace, point: np.ndarray) -> np.ndarray:
             choices.append([float(unit)])
             continue
         real = _real_at(range_, float(unit))
-        whole = {math.floor(real), math.ceil(real)} if left > 0 else {round(real)}
-        left -= len(whole) - 1
-        choices.append([unit_of(range_, value) for value in sorted(whole)])
+        integers = {math.floor(real), math.ceil(real)} if left > 0 else {round(real)}
+        left -= len(integers) - 1
+        choices.append([unit_of(range_, value) for value in sorted(integers)])
     return np.array(list(itertools.product(*choices)))
 
 
