@@ -28,7 +28,7 @@ def test_a_match_is_shown_and_its_games_stepped_through(visit, results):
     page = visit(results.address).page
     page.get_by_role("button", name="Matches").click()
     page.get_by_role("button", name="Show match 1").click()
-    expect(page.locator("#one-title")).to_have_text("Match 1: uct against random")
+    expect(page.locator("#match-title")).to_have_text("Match 1: uct against random")
     expect(page.locator(".elo canvas")).to_be_visible()
     expect(page.locator(".llr canvas")).to_be_visible()
     page.get_by_role("button", name="Show game 0").click()
@@ -64,7 +64,7 @@ def test_texts_of_a_database_are_no_html(visit, tmp_path, browser):
         expect(page.locator(".all tbody")).to_contain_text("<img src=x onerror=alert(1)>")
         page.get_by_role("button", name="Show match 1").click()
         expect(page.locator(".games tbody")).to_contain_text("<img src=x>")
-        expect(page.locator("#one-title")).to_contain_text("<img")
+        expect(page.locator("#match-title")).to_contain_text("<img")
         assert page.locator("main img").count() == 0
         page.close()
     finally:

@@ -19,7 +19,7 @@ const views = new Map();
 let setup = null, present = null;
 
 function show(name) {
-  const [key, title, View] = VIEWS.find((one) => one[0] === name) ?? VIEWS[0];
+  const [key, title, View] = VIEWS.find((view) => view[0] === name) ?? VIEWS[0];
   if (present?.key === key) return;
   present?.view.hidden?.();
   if (!views.has(key)) views.set(key, new View(game, setup));
@@ -57,7 +57,7 @@ async function begin() {
   const fields = addressFields();
   try {
     setup = await get("setup");
-    document.body.append(element(`<datalist id="searches">${setup.searches.map((one) => `<option value="${safe(one.text)}">${safe(one.about)}</option>`).join("")}</datalist>`));
+    document.body.append(element(`<datalist id="searches">${setup.searches.map((search) => `<option value="${safe(search.text)}">${safe(search.about)}</option>`).join("")}</datalist>`));
     if (!(await follow(fields))) await game.begin(new URLSearchParams(), setup.game);
   } catch (error) {
     document.getElementById("main").innerHTML = `<p class="empty">${prose(error.message)}</p>`;

@@ -338,7 +338,7 @@ class Board extends HTMLElement {
   #drawHeat() {
     if (!this.#heat || this.#line.length) return "";
     const small = this.#board.rows > 13, arrows = [], labels = [];
-    const spots = [...this.#heat].sort((one, other) => other[1].strength - one[1].strength).map(([action, { strength, text, value }]) => {
+    const spots = [...this.#heat].sort((spot, other) => other[1].strength - spot[1].strength).map(([action, { strength, text, value }]) => {
       const cells = this.#board.places[action];
       if (!cells?.length) return "";
       const colour = value === undefined ? "var(--heat)" : valueColour(value);

@@ -19,7 +19,7 @@ function digits(step) {
 
 /** The labels of a linear axis from its marks; on another scale each mark stands alone. */
 function labels(format, scale, splits, least) {
-  const shown = splits.filter((split) => split !== null), step = scale || shown.length < 2 ? undefined : shown[1] - shown[0];
+  const marks = splits.filter((split) => split !== null), step = scale || marks.length < 2 ? undefined : marks[1] - marks[0];
   return splits.map((split) => (split === null || split < least ? "" : format(split, step)));
 }
 
@@ -79,9 +79,9 @@ export class Curve extends HTMLElement {
       width: Math.max(160, this.clientWidth), height: Math.max(120, this.clientHeight),
       scales: { x: { time: false, distr: axes.logX ? 3 : 1, range: (_, low, high) => (axes.range ?? (low === high ? [low - 0.5, high + 0.5] : [low, high])) }, y: { distr: { log: 3, asinh: 4 }[axes.scale] ?? 1, asinh: 0.1, range: (_, low, high) => [axes.low ?? low, axes.high ?? high].map((end, k) => (low === high && axes.low == null ? end + (k ? 1 : -1) : end)) } },
       axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(3)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, (_, marks) => Math.max(44, 10 + 7 * Math.max(0, ...(marks ?? []).map((mark) => mark.length)))), grid: { stroke: ink("--edge"), width: 1, filter: (plot, splits) => splits.map((split) => (split < plot.scales.y.min ? null : split)) }, values: axes.format && ((plot, splits) => labels(axes.format, axes.scale, splits, plot.scales.y.min)) }],
-      series: [{ label: axes.x }, ...series.map((one) => ({ label: one.label, class: one.label ? undefined : "nameless", stroke: ink(one.colour), width: one.width ?? 2, dash: one.dash, paths: one.stairs ? uPlot.paths.stepped({ align: -1 }) : undefined, points: { show: data[0].length === 1 && one.label ? true : one.points ?? undefined, size: 5, fill: ink(one.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
-      bands: series.flatMap((one, number) => (one.band ? [{ series: one.band, fill: ink(one.tint ?? "--band", one.tint ? 0.18 : 1) }] : [])),
-      legend: { show: series.filter((one) => one.label).length > 1, live: false },
+      series: [{ label: axes.x }, ...series.map((entry) => ({ label: entry.label, class: entry.label ? undefined : "nameless", stroke: ink(entry.colour), width: entry.width ?? 2, dash: entry.dash, paths: entry.stairs ? uPlot.paths.stepped({ align: -1 }) : undefined, points: { show: data[0].length === 1 && entry.label ? true : entry.points ?? undefined, size: 5, fill: ink(entry.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
+      bands: series.flatMap((entry, number) => (entry.band ? [{ series: entry.band, fill: ink(entry.tint ?? "--band", entry.tint ? 0.18 : 1) }] : [])),
+      legend: { show: series.filter((entry) => entry.label).length > 1, live: false },
       cursor: { drag: { x: false, y: false } },
       hooks: { draw: [(plot) => this.#levels(plot, axes.lines ?? []), (plot) => this.#whiskers(plot, series), (plot) => this.#dots(plot, axes.dots ?? [])] },
     };
@@ -115,7 +115,7 @@ export class Curve extends HTMLElement {
     const context = plot.ctx, scale = devicePixelRatio || 1;
     context.save();
     context.lineWidth = 1.5 * scale;
-    for (const { whisker, tint } of series.filter((one) => one.whisker)) {
+    for (const { whisker, tint } of series.filter((entry) => entry.whisker)) {
       context.strokeStyle = ink(tint);
       context.beginPath();
       plot.data[0].forEach((x, place) => {

@@ -74,17 +74,17 @@ export class Compare {
   }
 
   #table() {
-    const [one, other] = this.runners.map((runner) => runner.snapshot);
-    this.find(".differences").hidden = !one || !other;
-    if (!one || !other) return;
-    const same = one.name === other.name;
+    const [first, second] = this.runners.map((runner) => runner.snapshot);
+    this.find(".differences").hidden = !first || !second;
+    if (!first || !second) return;
+    const same = first.name === second.name;
     const valueOf = ({ action, moves }) => signed(moves.find((move) => move[0] === action)[2]);
     this.find(".verdict").textContent = same
-      ? `Both play ${one.name}: A values it ${valueOf(one)}, B ${valueOf(other)} for ${this.runners[0].players[one.player]}.`
-      : `A plays ${one.name} (${valueOf(one)}), B plays ${other.name} (${valueOf(other)}), for ${this.runners[0].players[one.player]}.`;
-    const totals = [one, other].map((snapshot) => snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1);
-    const theirs = new Map(other.moves.map((move) => [move[0], move]));
-    const rows = one.moves.map((move) => ({ name: move[9][0], a: move, b: theirs.get(move[0]), shares: [move[1] / totals[0], theirs.get(move[0])[1] / totals[1]] }))
+      ? `Both play ${first.name}: A values it ${valueOf(first)}, B ${valueOf(second)} for ${this.runners[0].players[first.player]}.`
+      : `A plays ${first.name} (${valueOf(first)}), B plays ${second.name} (${valueOf(second)}), for ${this.runners[0].players[first.player]}.`;
+    const totals = [first, second].map((snapshot) => snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1);
+    const theirs = new Map(second.moves.map((move) => [move[0], move]));
+    const rows = first.moves.map((move) => ({ name: move[9][0], a: move, b: theirs.get(move[0]), shares: [move[1] / totals[0], theirs.get(move[0])[1] / totals[1]] }))
       .sort((x, y) => Math.abs(y.shares[1] - y.shares[0]) - Math.abs(x.shares[1] - x.shares[0])).slice(0, 12);
     const value = (move) => (move[1] ? signed(move[2]) : "–");
     this.find(".moves").innerHTML = `<caption>Moves by the difference of their shares</caption><thead><tr><th scope="col">Move</th><th scope="col" class="number">Share A</th><th scope="col" class="number">Share B</th><th scope="col">B less A, points</th><th scope="col" class="number">Value A</th><th scope="col" class="number">Value B</th></tr></thead><tbody>${rows.map(({ name, a, b, shares }) => `<tr><th scope="row">${safe(name)}</th><td class="number">${percent(shares[0])}</td><td class="number">${percent(shares[1])}</td><td>${this.#bar(shares[1] - shares[0])}</td><td class="number">${value(a)}</td><td class="number">${value(b)}</td></tr>`).join("")}</tbody>`;

@@ -31,8 +31,8 @@ export function renew(place, html) {
   place.querySelector(`${same} button, button${same}`)?.focus({ preventScroll: true });
 }
 
-const whole = new Intl.NumberFormat("en");
-export const count = (number) => whole.format(number);
+const integers = new Intl.NumberFormat("en");
+export const count = (number) => integers.format(number);
 export const short = (number) =>
   number >= 1e6 ? `${(number / 1e6).toFixed(1)} M` : number >= 1e4 ? `${(number / 1e3).toFixed(0)} k` : count(Math.round(number));
 export const signed = (value, digits = 2) => {

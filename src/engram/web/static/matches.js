@@ -39,7 +39,7 @@ export class Matches {
         <div class="runs"></div>
         <div class="scroll tall" tabindex="0" role="region" aria-label="Matches of the database"><table class="all"></table></div>
       </section>
-      <section class="panel one" aria-labelledby="one-title" hidden><h2 id="one-title"></h2>
+      <section class="panel match" aria-labelledby="match-title" hidden><h2 id="match-title"></h2>
         <p class="verdict" role="status"></p>
         <div class="halves"><div><h3>Elo of A over the games, with its 95 % interval</h3><engram-curve class="elo"></engram-curve></div>
           <div class="test"><h3>Log-likelihood ratio; it ends the test at a dashed bound</h3><engram-curve class="llr"></engram-curve></div></div>
@@ -123,18 +123,18 @@ export class Matches {
     const { find } = this;
     this.#open = number;
     this.#shown = null;
-    find(".one").hidden = false;
+    find(".match").hidden = false;
     find(".viewer").hidden = true;
     find(".games").innerHTML = "";
     this.wanted = 40;
     this.#draw();
-    find(".one").scrollIntoView({ block: "nearest" });
+    find(".match").scrollIntoView({ block: "nearest" });
   }
 
   async #curves(open) {
     const match = await get(`matches/${open.id}`);
     if (match.id !== this.#open) return;
-    this.find("#one-title").textContent = `Match ${match.id}: ${match.a.player} against ${match.b.player}`;
+    this.find("#match-title").textContent = `Match ${match.id}: ${match.a.player} against ${match.b.player}`;
     this.find(".verdict").textContent = `${match.verdict}. A: ${count(match.wins)} won, ${count(match.draws)} drawn, ${count(match.losses)} lost.`;
     const columns = match.curve.length ? match.curve[0].map((_, place) => match.curve.map((row) => row[place])) : [[], [], [], [], [], [], [], []];
     // Where one side has won all games, there is no Elo, and an end of the interval is infinite.
@@ -152,7 +152,7 @@ export class Matches {
   async #list() {
     const request = ++this.#listing, { games } = await post(`matches/${this.#open}/games`, { count: this.wanted });
     if (request !== this.#listing) return;
-    const rows = games.map((one) => `<tr data-key="${one.number}"><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${+one.number}">${+one.number}</button></th><td>${safe(one.first)}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`);
+    const rows = games.map((game) => `<tr data-key="${game.number}"><th scope="row"><button type="button" data-game="${game.number}" aria-label="Show game ${+game.number}">${+game.number}</button></th><td>${safe(game.first)}</td><td>${resultOf(game)}${game.reason === "end" ? "" : `<br><small>${safe(game.reason)}</small>`}</td><td class="number">${game.moves}</td></tr>`);
     renew(this.find(".games"), `<thead><tr><th scope="col">Game</th><th scope="col">First</th><th scope="col">Result</th><th scope="col" class="number">Moves</th></tr></thead><tbody>${rows.join("")}</tbody>`);
     this.find(".more").hidden = games.length < this.wanted || this.wanted >= MOST_GAMES;
   }
@@ -228,11 +228,11 @@ export class Matches {
     }
     for (const study of studies) {
       const top = [...study.trials].sort((a, b) => b.score - a.score).slice(0, 8), names = Object.keys(top[0]?.values ?? {});
-      const panel = element(`<section class="panel" aria-label="Tuning ${safe(study.name)}"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Scores of the trials, ± two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials of ${safe(study.name)}"><table><caption>Trials of the highest scores, ± two deviations</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${setting(one.values[name] ?? 0)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Tuning ${safe(study.name)}"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Scores of the trials, ± two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials of ${safe(study.name)}"><table><caption>Trials of the highest scores, ± two deviations</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((trial) => `<tr><th scope="row">${+trial.number}</th><td class="number">${percent(trial.score)} ± ${percent(2 * trial.deviation)}</td><td class="number">${count(trial.games)}</td>${names.map((name) => `<td class="number">${setting(trial.values[name] ?? 0)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
       place.append(panel);
       this.#showLearned(panel, study.name);
       const trials = study.trials, column = (from) => trials.map(from);
-      panel.querySelector("engram-curve").show("Scores of the trials", [column((one) => one.number), column((one) => Math.min(1, one.score + 2 * one.deviation)), column((one) => Math.max(0, one.score - 2 * one.deviation)), column((one) => one.score)],
+      panel.querySelector("engram-curve").show("Scores of the trials", [column((trial) => trial.number), column((trial) => Math.min(1, trial.score + 2 * trial.deviation)), column((trial) => Math.max(0, trial.score - 2 * trial.deviation)), column((trial) => trial.score)],
         [{ label: "", colour: "--soft", width: 0, points: false }, { label: "", colour: "--soft", width: 0, points: false, whisker: [1, 2], tint: "--soft" }, { label: "score", colour: "--accent", width: 0, points: true }],
         { x: "trial", y: "score", low: 0, high: 1, lines: [0.5], format: (value) => percent(value) });
     }

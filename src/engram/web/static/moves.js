@@ -44,8 +44,8 @@ class Moves extends HTMLElement {
     head.innerHTML = `<tr><th scope="col">Move</th><th scope="col" class="number">Visits</th><th scope="col">Value, 95 % interval</th>${hasPrior ? `<th scope="col" class="number">Prior</th>` : ""}${memory ? `<th scope="col" class="number">Memory</th>` : ""}${amaf ? `<th scope="col" class="number">AMAF</th>` : ""}<th scope="col">Line</th></tr>`;
     const total = snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1;
     // The intervals of the moves that matter fill the picture; the others are cut at its edges, or an arrow points to them.
-    const seen = snapshot.moves.filter((move) => move[1] > total / 200);
-    const ends = [...seen.map((move) => move[3]), ...seen.map((move) => move[4])];
+    const main = snapshot.moves.filter((move) => move[1] > total / 200);
+    const ends = [...main.map((move) => move[3]), ...main.map((move) => move[4])];
     const [lowest, highest] = snapshot.bounds, spread = Math.max(...ends) - Math.min(...ends);
     const room = highest - lowest > 2 ? 0.05 * spread : Math.max(0, 0.2 - spread) / 2; // bounds of points may be far beyond all moves
     const least = Math.max(lowest, Math.min(...ends, highest) - room), most = Math.min(highest, Math.max(...ends, lowest) + room);

@@ -79,7 +79,7 @@ export class Play {
       </section>
       <dialog class="new-game" aria-labelledby="new-title"><form method="dialog">
         <h2 id="new-title">New game</h2>
-        <label>Game <select name="game">${setup.games.map((one) => `<option value="${one.name}">${safe(one.name.replaceAll("_", " "))}</option>`).join("")}<option value="">another, by its text …</option></select></label>
+        <label>Game <select name="game">${setup.games.map((game) => `<option value="${game.name}">${safe(game.name.replaceAll("_", " "))}</option>`).join("")}<option value="">another, by its text …</option></select></label>
         <p class="about"></p>
         <div class="options fields"></div>
         <div class="row end"><button type="button" class="cancel">Cancel</button><button value="start" class="primary">Start</button></div>
@@ -213,7 +213,7 @@ export class Play {
     find(".name-of-game").textContent = opened.game;
     find(".heat").parentElement.hidden = !opened.board || (!onBoard && !over);
     find(".level").disabled = this.choice.human === "both";
-    find(".about-search").textContent = this.setup.searches.find((one) => one.text === this.choice.search)?.about ?? "";
+    find(".about-search").textContent = this.setup.searches.find((search) => search.text === this.choice.search)?.about ?? "";
     this.#drawLegend();
     find(".progress").textContent = progressOf(this.#snapshot, players);
     this.moves.show(waits ? null : this.#snapshot, (action, line) => line[0]);
@@ -229,7 +229,7 @@ export class Play {
   #drawHistory() {
     const { game } = this, line = game.line();
     const parts = line.slice(1).map((node, number) => {
-      const one = game.nodes[node], others = game.nodes[one.parent].kids.filter((kid) => kid !== node);
+      const { parent } = game.nodes[node], others = game.nodes[parent].kids.filter((kid) => kid !== node);
       const button = (kid, kind) => `<button type="button" class="${kind} ${kid === game.at ? "present" : ""}" ${kid === game.at ? `aria-current="step"` : ""} data-node="${kid}" data-key="${kid}">${safe(game.nodes[kid].move)}</button>`;
       const branch = others.length ? `<span class="branch" title="other moves that were tried">(${others.map((kid) => button(kid, "variation")).join("")})</span>` : "";
       return `<span class="move">${number % 2 ? "" : `<small>${number / 2 + 1}.</small>`}${button(node, "main")}${branch}</span>`;
@@ -240,12 +240,12 @@ export class Play {
   }
 
   #drawValues() {
-    const { game } = this, line = game.line(), known = line.map((node) => game.nodes[node].value);
-    const has = known.some((value) => value !== null);
+    const { game } = this, line = game.line(), values = line.map((node) => game.nodes[node].value);
+    const has = values.some((value) => value !== null);
     this.find(".values").show(`Value for ${this.players[0]} over the moves of the game`,
-      has ? [line.map((_, number) => number), known] : [[], []],
+      has ? [line.map((_, number) => number), values] : [[], []],
       [{ label: `value for ${this.players[0]}`, colour: "--accent", points: true }],
-      { x: "moves", y: `for ${this.players[0]}`, low: Math.min(-1, ...known), high: Math.max(1, ...known), lines: [0], range: [0, Math.max(4, line.length - 1)], format: tick,
+      { x: "moves", y: `for ${this.players[0]}`, low: Math.min(-1, ...values), high: Math.max(1, ...values), lines: [0], range: [0, Math.max(4, line.length - 1)], format: tick,
         values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? split : "")),
         empty: "Analyse, or play against the engine: each search adds its value.",
         click: (number) => number !== null && this.#leave(() => game.goTo(line[number])) });
@@ -398,7 +398,7 @@ export class Play {
 
   #ask() {
     const dialog = this.find(".new-game");
-    dialog.querySelector("select").value = this.setup.games.find((one) => one.name === this.game.game.split(":")[0])?.name ?? "";
+    dialog.querySelector("select").value = this.setup.games.find((game) => game.name === this.game.game.split(":")[0])?.name ?? "";
     dialog.returnValue = "";
     this.#options();
     dialog.showModal();
@@ -406,13 +406,13 @@ export class Play {
 
   #options() {
     const dialog = this.find(".new-game"), name = dialog.querySelector("select").value;
-    const one = this.setup.games.find((entry) => entry.name === name);
-    dialog.querySelector(".about").textContent = one?.about ?? "A game by its text, such as openspiel:breakthrough or line:rows=5,columns=5,run=4.";
-    const names = Object.keys(one?.options ?? {}), texts = (this.game.game.split(":")[1] ?? "").split(",").filter(Boolean);
+    const game = this.setup.games.find((entry) => entry.name === name);
+    dialog.querySelector(".about").textContent = game?.about ?? "A game by its text, such as openspiel:breakthrough or line:rows=5,columns=5,run=4.";
+    const names = Object.keys(game?.options ?? {}), texts = (this.game.game.split(":")[1] ?? "").split(",").filter(Boolean);
     const given = Object.fromEntries(texts.map((text, at) => (text.includes("=") ? text.split("=") : [names[at], text])));
     const value = (key, usual) => (this.game.game.split(":")[0] === name && given[key] !== undefined ? given[key] : usual);
-    dialog.querySelector(".options").innerHTML = one
-      ? Object.entries(one.options).map(([key, usual]) => typeof usual === "boolean"
+    dialog.querySelector(".options").innerHTML = game
+      ? Object.entries(game.options).map(([key, usual]) => typeof usual === "boolean"
         ? `<label class="check"><input type="checkbox" name="${key}" ${String(value(key, usual)) === "true" ? "checked" : ""}> ${key.replaceAll("_", " ")}</label>`
         : `<label>${key.replaceAll("_", " ")} <input type="number" step="any" name="${key}" value="${safe(value(key, usual))}" required></label>`).join("")
       : `<label class="wide">Text <input name="text" value="${safe(this.game.game)}" spellcheck="false" required></label>`;

@@ -58,10 +58,10 @@ export class TreeView {
   #name(action, name) { return name ?? this.game.opened.action_names[action] ?? String(action); }
   /** Names of the moves to a node. */
   #line(node) {
-    const below = node.ancestors().reverse().slice(1).map((one) => this.#name(one.data.action, one.data.name));
+    const below = node.ancestors().reverse().slice(1).map((step) => this.#name(step.data.action, step.data.name));
     return [...this.#top.map((action, number) => this.#name(action, this.along[number])), ...below];
   }
-  #path(node) { return [...this.#top, ...node.ancestors().reverse().slice(1).map((one) => one.data.action)]; }
+  #path(node) { return [...this.#top, ...node.ancestors().reverse().slice(1).map((step) => step.data.action)]; }
 
   async #ask() {
     if (!this.runner.id || !this.element.isConnected) { this.#draw(); return; }
