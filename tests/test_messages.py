@@ -64,6 +64,12 @@ def float_index(state, action):
     return state.cell[action / 2]
 
 
+def three_indices(state, action):
+    planes = np.zeros(4, np.float32)
+    planes[0, 0, action] = 1.0
+    return 0
+
+
 def a_field(state, action):
     return state.lift
 
@@ -134,6 +140,7 @@ def yielding(state, action):
         (too_few_for_a_helper, 1, "a call here does not fit (first, second): missing a required argument: 'second'"),
         (yielding, 0, "it must return a number, and a function that yields has none"),
         (float_index, 1, "an index is a float: / gives one, and so does int64 mixed with uint64; use //"),
+        (three_indices, 2, "an array of one dimension takes one index"),
         (a_field, 1, "a record has no field 'lift'; did you mean 'left'?"),
         (a_name, 1, "actoin is not defined"),
         (two_kinds, 4, "number is a whole number in one place and a text in another"),

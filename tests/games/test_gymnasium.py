@@ -503,6 +503,83 @@ def test_nature_seeds_every_generator(kind):
     assert {game.play(state, f"draw{number}").observation for number in range(16)} == {1, 2}
 
 
+class TwoCoins(Counter):
+    """Pays 1 if two coins, each of a generator of its own, differ."""
+
+    def reset(self, *, seed=None, options=None):
+        self.wind = np.random.default_rng(seed)
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        return 0, float(self.np_random.integers(2) != self.wind.integers(2)), True, False, {}
+
+
+def test_generators_of_one_environment_draw_apart():
+    game = own(TwoCoins, draws=100, bounds=(0.0, 1.0))
+    moved = game.play(game.initial_state(), 1)
+    pays = [game.play(moved, draw).reward() for draw in range(100)]
+    assert 30 <= sum(pays) <= 70
+    assert 150 <= sum(game.initial_state().rollout(seed) for seed in range(400)) <= 250
+
+
+def test_a_search_leaves_the_callers_environment_alone():
+    steps = []
+    for is_searched in (False, True):
+        environment = Drawing()
+        environment.reset(seed=5)
+        steps.append([])
+        for _ in range(20):
+            environment.count = 0
+            if is_searched:
+                game = environment_game(environment, "drawing", max_steps=5, seed=None, draws=4, bounds=(-5.0, 0.0))
+                engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=20), seed=0)
+            steps[-1].append(environment.step(2)[0])
+    assert steps[0] == steps[1] and len(set(steps[0])) == 2
+
+
+def test_a_draw_from_a_space_outside_the_game_is_no_draw_of_its_steps():
+    """The spaces of `Counter` belong to its class, and so to all its environments."""
+    environment = Counter()
+    game = environment_game(environment, "counter", max_steps=5)
+    environment_game(Counter(), "seeded", max_steps=5, draws=3)
+    environment.action_space.sample()
+    assert game.results(game.initial_state().environment.step(2))[1] == -1.0
+    assert game.play(game.initial_state(), 1).observation == 2
+    Counter.action_space._np_random = None
+
+
+class Slipping(gymnasium.ActionWrapper):
+    """Takes action 0 in place of three of ten actions."""
+
+    def action(self, action):
+        return 0 if self.unwrapped.np_random.random() < 0.3 else action
+
+
+class OneStep(gymnasium.Env):
+    """Action 1 pays 1, by a table in which each action has one result."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+        self.P = {place: {action: [(1.0, 1, float(action), True)] for action in range(2)} for place in range(2)}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = 0
+        return 0, {}
+
+    def step(self, action):
+        [(_, self.s, reward, is_over)] = self.P[self.s][int(action)]
+        return self.s, reward, is_over, False, {}
+
+
+def test_a_wrapper_that_slips_is_seen_behind_a_sure_table():
+    assert isinstance(environment_game(OneStep(), "sure", max_steps=1), ModelGame)
+    for seed in range(30):
+        assert isinstance(environment_game(Slipping(OneStep()), "slips", max_steps=1, seed=seed), CopyGame)
+
+
 def test_nature_draws_one_of_the_seeds():
     """With all steps seeded, the search's value is that of the sampled tree, near the true -3.7 or so."""
     game = own(Drawing, draws=16, bounds=(-5.0, 0.0))
@@ -578,7 +655,13 @@ def test_options_are_checked_before_an_environment_is_made(options, words):
         engram.game(f"gymnasium:FrozenLake-v1,{options}")
 
 
-@pytest.mark.parametrize("environment", [5, Counter])
+class Alike:
+    """Has spaces and steps, and is no environment."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+
+@pytest.mark.parametrize("environment", [5, Counter, Alike()])
 def test_what_is_no_environment_is_refused(environment):
     with pytest.raises(InvalidSpecification, match=r"an environment is an object such as gymnasium.make"):
         environment_game(environment, "mine", max_steps=5)

@@ -74,6 +74,20 @@ def weights(folder):
     return NetworkModule.of(load_network(folder / "network.safetensors")).state_dict()
 
 
+def test_a_folder_without_room_is_told_in_a_sentence(data, tmp_path, capfd):
+    """TensorBoard's own thread would print a traceback."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+        with pytest.raises(InvalidFile, match=r"cannot be written: File too large$"):
+            train_records(plan_for(data, steps=3), tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not capfd.readouterr().err
+    assert train_records(plan_for(data, steps=3), tmp_path / "run").done == 3
+
+
 def test_it_learns_and_logs(data, tmp_path):
     plan = plan_for(data, steps=300, learning_rate=0.01)
     reports = []

@@ -125,7 +125,7 @@ def explain(
     result = search.run(state, limit, seed=seed, progress=look, every=every, stop=stop)
     if not moments or moments[-1][0] != result.simulations:
         look(result.simulations, result.seconds)
-    best = next(move for move in result.moves if move.action == result.action)
+    best = result.move(result.action)
     others = [move for move in result.moves if move.action != result.action]
     second = others[0] if others else None
     game = search.game

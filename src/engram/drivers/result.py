@@ -126,6 +126,10 @@ class SearchResult:
         moves = [{**_renamed(move), "principal_variation": list(move.principal_variation)} for move in self.moves]
         return {**_renamed(self), "moves": moves}
 
+    def move(self, action: int) -> MoveStatistics:
+        """The statistics of a legal move."""
+        return next(move for move in self.moves if move.action == action)
+
     def heat(self) -> dict[int, Heat]:
         """Each visited move's share of the visits, as heat on a board."""
         most, total = max(1, *(move.visits for move in self.moves)), max(1, sum(move.visits for move in self.moves))

@@ -22,7 +22,8 @@ and these options:
     endings(state, weights) -> float      corrects a policy where the end of the game is in question, and returns the
                                           exact value for the player to move where the game can be won at once, or nan
     tactics(state, weights) -> float      `endings`, and no weight for moves that the game reads to fail
-    encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
+    encode(state, planes)                 writes float32 feature planes for the player to move, flat: those of shape
+                                          `planes_shape` one after the other; returns 0
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     local_pattern(state, action) -> uint64  a number for the surroundings of the last action
     encode_history(state, planes, steps)  planes of the position and `steps` earlier ones; returns their number, the

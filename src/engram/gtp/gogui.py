@@ -54,7 +54,8 @@ def show_search(session: Session, words: Words) -> str:
     visited = [move for move in result.moves if move.visits > 0][:MARKED]
     on_board = [move for move in visited if move.name.lower() != "pass"]
     line = [
-        f"{COLOURS[(player + ply) % 2].lower()} {name}" for ply, name in enumerate(result.moves[0].principal_variation)
+        f"{COLOURS[(player + ply) % 2].lower()} {name}"
+        for ply, name in enumerate(result.move(result.action).principal_variation)
     ]
     visits = sum(move.visits for move in result.moves)
     sign = 1 if player == 0 else -1

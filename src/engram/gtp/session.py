@@ -152,7 +152,7 @@ class Session:
         self._place(player, action)
         if self.clocks is not None:
             self.clocks[player].spend(time.perf_counter() - start, limit.seconds or math.inf)
-        visits, line = sum(move.visits for move in result.moves), " ".join(result.moves[0].principal_variation)
+        visits, line = sum(move.visits for move in result.moves), " ".join(result.move(action).principal_variation)
         self.comments[len(self.position.moves)] = f"value {result.value:+.3f}, {visits} visits, {line}"
         return self.position.game.action_name(action)
 

@@ -105,17 +105,17 @@ class Batches:
         is_valued, size = self._is_valued, self._embedding_size
         if evaluation.value is None and is_valued:
             raise OperatorError("the evaluator gave no values, and this search has no other source of values")
-        value = np.ascontiguousarray(evaluation.value if is_valued else np.full(count, np.nan), np.float32)
+        value = _numbers("value", evaluation.value) if is_valued else np.full(count, np.nan, np.float32)
         if value.shape != (count,):
             raise OperatorError(f"the evaluator gave values of shape {value.shape} for {count} positions")
         policy = embedding = np.empty((0, 0), np.float32)
         if evaluation.policy is not None:
-            policy = np.ascontiguousarray(evaluation.policy, np.float32)
+            policy = _numbers("policy", evaluation.policy)
             shape = count, self._functions.game.num_actions
             if policy.shape != shape:
                 raise OperatorError(f"the evaluator gave a policy of shape {policy.shape}, not {shape}")
         if evaluation.embedding is not None:
-            embedding = np.ascontiguousarray(evaluation.embedding, np.float32)
+            embedding = _numbers("embedding", evaluation.embedding)
             if embedding.ndim != 2 or len(embedding) != count:
                 raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape} for {count} positions")
         if size and embedding.shape != (count, size):
@@ -168,3 +168,15 @@ class Batches:
             if len(own):
                 own[:] = part
         return stored
+
+
+def _numbers(name: str, part: Any) -> np.ndarray:
+    """A part of an evaluation in float32."""
+    try:
+        array = np.asarray(part)
+        if np.iscomplexobj(array):
+            raise TypeError("its numbers are complex")
+        return np.ascontiguousarray(array, np.float32)
+    except Exception as error:  # a tensor raises its own
+        sentence = " ".join(str(error).split())
+        raise OperatorError(f"the evaluator's {name} is no array of real numbers: {sentence}") from None

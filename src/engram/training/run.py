@@ -375,14 +375,22 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def _board_in(folder: Path, step: int) -> Iterator[Any]:
-    """TensorBoard's writer, from a step on. It may end without its folder, of which the training itself tells."""
+    """TensorBoard's writer, from a step on. It may end without its folder, of which the training itself tells.
+
+    Raises:
+      InvalidFile: the folder cannot be written. TensorBoard's own thread would say so in a traceback.
+    """
     from torch.utils.tensorboard import SummaryWriter
 
+    probe = folder / ".room"
+    with storage.writing(probe) as part:
+        part.write_bytes(bytes(4096))
+    probe.unlink()
     board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
     try:
         yield board
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             board.close()
 
 

@@ -31,10 +31,10 @@ def environment_game(
     environment: Any, name: str, *, max_steps: int, seed: int | None = 0, discount: float = 1.0,
     bounds: tuple[float, float] | None = None, draws: int = 0,
 ) -> PythonGame:  # fmt: skip
-    """A game from an environment with Gymnasium's interface, a user's own included.
+    """A game from a `gymnasium.Env`, a user's own included.
 
     Args:
-      environment: with discrete actions; it is copied, and not stepped again.
+      environment: with discrete actions; it is copied, generators included, and not stepped again.
       name: in results.
       max_steps: steps after which the game ends, ≥ 1; the environment may end it before.
       seed: `environment.reset(seed=seed)` gives the start; None: the environment's present state.
@@ -51,9 +51,10 @@ def environment_game(
     rewards on the way.
     """
     spaces = package(name).spaces
-    if isinstance(environment, type) or not hasattr(environment, "action_space"):
+    if isinstance(environment, type) or not all(hasattr(environment, part) for part in ("action_space", "unwrapped")):
         raise InvalidSpecification(
-            f"{name}: an environment is an object such as gymnasium.make('FrozenLake-v1'), not {environment!r}"
+            f"{name}: an environment is an object such as gymnasium.make('FrozenLake-v1'), or of a class that derives "
+            f"from gymnasium.Env, not {environment!r}"
         )
     if not isinstance(environment.action_space, spaces.Discrete):
         raise InvalidSpecification(f"{name} has actions in {environment.action_space}; engram plays Discrete ones")

@@ -1,9 +1,9 @@
 """An environment as a game by copies of itself: each simulation begins with a deep copy, and steps it.
 
-Copies share all that no step changes: spaces, specifications, a table P. They also share the random generators of the
-environment and its parts, whose states therefore reveal a step that draws a random number. Such a step is refused:
-each copy would draw the same number, and the search would foresee it. With `draws`, nature draws one of that many
-seeds for the generators before each step.
+A game's copies share all that no step changes: spaces, specifications, a table P. They also share random generators,
+copies of those of the environment and its parts, whose states reveal a step that draws a random number. Such a step is
+refused: each copy would draw the same number, and the search would foresee it. With `draws`, nature draws one of that
+many seeds for the generators before each step.
 """
 
 from __future__ import annotations
@@ -128,10 +128,11 @@ class CopyGame(PythonGame):
     ):  # fmt: skip
         self.draws, self.max_steps = draws, max_steps
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
-        self.name, self._shared = name, _constants(environment)
-        inner = environment.unwrapped
-        own = [getattr(inner, f"{name}_space", None) for name in ("action", "observation")]  # perhaps the class's
-        spaces = {id(space): space for part in [*self._shared.values(), *own] for space in _spaces_in(part)}.values()
+        self.name = name
+        start = self.copied(environment, {})  # with generators of its own: the caller's stay as they are
+        _own_spaces(start)
+        inner, self._shared = start.unwrapped, _constants(start)
+        spaces = {id(space): space for part in self._shared.values() for space in _spaces_in(part)}.values()
         # Owners without a generator make one at their first draw. An environment does so in a copy, unseen. All copies
         # share a space, whose new generator tells of the draw.
         unseeded = [owner for owner in (inner, *spaces) if getattr(owner, "_np_random", self) is None]
@@ -141,14 +142,13 @@ class CopyGame(PythonGame):
                 with suppress(AttributeError):
                     owner._np_random = np.random.default_rng(0)
         memo = dict(self._shared)
-        self.copied(environment, memo)
+        self.copied(start, memo)
         parts = [*self._shared.values(), *memo.get(id(memo), [])]  # a memo lists all copies under its own address
         self._generators = [part for part in parts if isinstance(part, GENERATORS)]
         self._shared |= {id(part): part for part in self._generators}
         self.salt = derive_seed(shown(observation), *map(repr, self.generator_states()))
         parts = [*self._generators, *(getattr(space, "_np_random", None) for space in spaces)]  # not part of the salt
         self._generators = list({id(part): part for part in parts if isinstance(part, GENERATORS)}.values())
-        start = self.copied(environment)
         kind = _DrawnState if draws else CopyState
         super().__init__(
             name,
@@ -211,12 +211,13 @@ class CopyGame(PythonGame):
             )
 
     def reseed(self, seed: int) -> None:
-        """Sets the environment's random generators by a seed."""
-        for generator in self._generators:
+        """Sets each of the environment's random generators by a seed of its own from this one."""
+        for number, generator in enumerate(self._generators):
+            own = derive_seed(seed, number)
             if isinstance(generator, np.random.Generator):
-                generator.bit_generator.state = type(generator.bit_generator)(seed).state
+                generator.bit_generator.state = type(generator.bit_generator)(own).state
             else:
-                generator.seed(seed & 0xFFFFFFFF)
+                generator.seed(own & 0xFFFFFFFF)
 
     def action_name(self, action: int, state: Any = None) -> str:
         return f"draw{action}" if state is not None and state.intent >= 0 else str(action)
@@ -250,6 +251,17 @@ def layers_of(environment: Any) -> list[Any]:
     while layers[-1] is not layers[-1].unwrapped:
         layers.append(layers[-1].env)
     return layers
+
+
+def _own_spaces(environment: Any) -> None:
+    """Gives an environment copies of its class's spaces, whose generators other environments of the class share."""
+    from gymnasium import spaces
+
+    for layer in layers_of(environment):
+        for name in ("action_space", "observation_space"):
+            space = getattr(type(layer), name, None)
+            if isinstance(space, spaces.Space) and name not in vars(layer):
+                setattr(layer, name, copy.deepcopy(space))
 
 
 def _constants(environment: Any) -> dict[int, Any]:

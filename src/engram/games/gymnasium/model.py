@@ -26,6 +26,8 @@ Table = list[list[list[tuple[float, int, float, bool]]]]
 """By state and action: (probability > 0, next state, reward, terminated), each outcome once."""
 
 MOST_TRIES = 20
+MOST_STEPS = 20_000
+"""Tries of the actions of one listed result, over all states: 0.2 s."""
 _ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -34,9 +36,10 @@ def transitions(environment: Any) -> Table | None:
     """The table of an environment whose steps follow it; None for any other.
 
     A copy is stepped, wrappers included: in each state each action, until every result that the table lists has come,
-    at most `MOST_TRIES` times. A result that is not listed shows that the table is incomplete, as in Taxi with
-    `fickle_passenger`, or that a wrapper changes actions or rewards, or truncates. Observations play no part, nor do
-    limits of steps, see `steps_left`.
+    at most `MOST_TRIES` times. An action of one listed result is tried as often, but not beyond `MOST_STEPS` in all.
+    A result that is not listed shows that the table is incomplete, as in Taxi with `fickle_passenger`, or that a
+    wrapper changes actions or rewards, or truncates. Observations play no part, nor do limits of steps, see
+    `steps_left`.
     """
     source: Any = getattr(environment.unwrapped, "P", None)
     try:
@@ -50,7 +53,10 @@ def transitions(environment: Any) -> Table | None:
         for layer in _limits(trial):
             layer._max_episode_steps, layer._elapsed_steps = sys.maxsize, 0
         places = itertools.product(range(len(table)), range(len(table[0])))
-        is_complete = all(_is_followed(trial, table[state][action], state, action) for state, action in places)
+        sure_tries = max(1, min(MOST_TRIES, MOST_STEPS // (len(table) * len(table[0]))))
+        is_complete = all(
+            _is_followed(trial, table[state][action], state, action, sure_tries) for state, action in places
+        )
     except Exception:  # as a table of another form raises, or a wrapper; then the environment itself is played
         return None
     return table if is_complete else None
@@ -68,19 +74,22 @@ def _limits(environment: Any) -> list[Any]:
     return [layer for layer in layers_of(environment) if isinstance(layer, TimeLimit)]
 
 
-def _is_followed(environment: Any, outcomes: list[tuple[float, int, float, bool]], state: int, action: int) -> bool:
-    """Whether steps of an action have results that the table lists."""
-    core, listed = environment.unwrapped, {outcome[1:] for outcome in outcomes}
-    results: set[tuple[int, float, bool]] = set()
-    for _ in range(MOST_TRIES):
+def _is_followed(
+    environment: Any, outcomes: list[tuple[float, int, float, bool]], state: int, action: int, sure_tries: int
+) -> bool:
+    """Whether steps of an action have results that the table lists; `sure_tries` steps where it lists one."""
+    core, unmet = environment.unwrapped, {outcome[1:] for outcome in outcomes}
+    listed = frozenset(unmet)
+    for number in range(MOST_TRIES):
         core.s = state
         _, reward, is_over, is_truncated, *_ = environment.step(action)
-        results.add((int(core.s), float(reward), bool(is_over)))
-        if is_truncated:
+        result = int(core.s), float(reward), bool(is_over)
+        if is_truncated or result not in listed:
             return False
-        if not results < listed:
+        unmet.discard(result)
+        if not unmet and number + 1 >= (sure_tries if len(listed) == 1 else 0):
             break
-    return results <= listed
+    return True
 
 
 def _merged(outcomes: Any) -> list[tuple[float, int, float, bool]]:
@@ -275,6 +284,9 @@ def _bounds(table: Table, max_steps: int, discount: float) -> tuple[float, float
                 goes_on[state, action, number] = discount * (not outcome[3])
     low = high = np.zeros(shape[0])
     for _ in range(max_steps):
+        before = low, high
         low = np.minimum((reward + goes_on * low[after]).min(axis=(1, 2)), 0.0)
         high = np.maximum((reward + goes_on * high[after]).max(axis=(1, 2)), 0.0)
+        if np.array_equal(before, (low, high)):
+            break
     return float(low.min()), float(max(high.max(), low.min() + 1.0))
