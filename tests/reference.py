@@ -172,6 +172,7 @@ class Node:
     player: int = 0
     terminal: bool = False
     proven: bool = False
+    barred: bool = False  # the next visit of its parent leaves it out
     has_priors: bool = False  # somebody gave its children priors
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
@@ -617,7 +618,8 @@ class ReferenceSearch:
     def q(self, node: Node, child: Node) -> float:
         value = node.sign * child.value
         if child.proven:
-            return -math.inf if value <= -1.0 or (node is self.root and node.visit_count % 2 == 1) else value
+            is_left_out = child.barred or (node is self.root and node.visit_count % 2 == 1)
+            return -math.inf if value <= -1.0 or is_left_out else value
         if child.key is not None:
             total, count = self.positions[child.key]
             value = node.sign * (total / count)
@@ -678,8 +680,10 @@ class ReferenceSearch:
         if self.amaf:
             self.learn_moves(path, position.rolled, value)
         if self.solver:
-            for node in reversed(path):
+            for node, child in zip(reversed(path), [None, *reversed(path)], strict=False):
                 self.prove(node)
+                if not node.proven:
+                    self.bar(node, child.visit_count if child is not None and child.proven else 0)
         self.add(path, 1.0)
 
     def add(self, nodes: list[Node], factor: float) -> None:
@@ -711,6 +715,13 @@ class ReferenceSearch:
             node.value = node.mean
         elif node.terminal:
             node.proven = True
+
+    @staticmethod
+    def bar(node: Node, visits: int) -> None:
+        """After every eighth visit of a proven child the next visit of its parent leaves out proven children."""
+        bars = visits > 0 and visits % 8 == 0
+        for child in node.visited:
+            child.barred = child.proven and bars
 
     def waits(self) -> bool:
         return self.evaluator is not None and not (self.rollout_share == 1.0 and self.priors_left <= 0)

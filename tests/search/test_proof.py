@@ -167,6 +167,31 @@ def test_a_proven_draw_at_the_root_starves_no_win_beside_it(search):
         assert (result.stopped, result.action, result.value) == ("proven", 1, 1.0)
 
 
+class LaterLottery(Lottery):
+    """The lottery after a move of the opponent, who has no choice."""
+
+    def legal_actions(self):
+        return Lottery(self.moves[1:]).legal_actions() if self.moves else [0]
+
+    def to_play(self):
+        return 1 - len(self.moves) % 2
+
+    def outcome(self):
+        return Lottery(self.moves[1:]).outcome()
+
+    def copy(self):
+        return LaterLottery(self.moves)
+
+
+@pytest.mark.parametrize("search", ["uct(exploration=0.3)", "puct", "rave(exploration=0.5)", "uct(selection=kvda)"])
+def test_a_proven_draw_below_the_root_starves_no_win_beside_it(search):
+    game = PythonGame("later_lottery", LaterLottery, num_actions=4, max_moves=4)
+    for seed in range(4):
+        engine = Search(game, replace(preset(search), solver=True))
+        result = engine.run(game.initial_state(), Limit(simulations=800), seed=seed)
+        assert (result.stopped, result.value) == ("proven", -1.0)
+
+
 def test_a_proven_draw_is_played_before_a_move_of_lower_value_and_bounds_the_roots():
     value, visits, proven = np.array([0.0, -0.4, -0.9]), np.array([3, 900, 40]), np.array([True, False, False])
     assert [final_move(rule, value, visits, proven) for rule in ("robust", "max", "secure", "lcb")] == [0] * 4

@@ -38,7 +38,7 @@ node_dtype = np.dtype(
         ("num_children", np.uint16),  # legal actions here, once expanded
         ("num_visited", np.uint16),  # children entered; they come first
         ("in_flight", np.uint16),  # simulations through it that are not backed up yet
-        ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS, CHANCE
+        ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS, CHANCE, BARS, BARRED
         ("claim", np.uint8),  # 1 while one of several threads changes its children
     ]
 )
@@ -92,6 +92,8 @@ TERMINAL = 2
 PROVEN = 4
 PRIORS = 8  # its children have priors
 CHANCE = 16  # nature moves; its children's priors are their probabilities
+BARS = 32  # its next visit leaves out its proven children
+BARRED = 64  # such a child
 EXPAND = -1
 """Result of a selection rule that enters the next unvisited child."""
 
@@ -198,10 +200,11 @@ def with_advice(tree, child, sign, visits, value):
 
 @compiled(inline=True)
 def is_barred(nodes, child):
-    """Whether a proven child is left out: at the root, in every second simulation."""
+    """Whether a proven child is left out: at the root in every second simulation, elsewhere while it is `BARRED`."""
     root = nodes[0]
     turn = np.int64(root.visit_count) + np.int64(root.in_flight)
-    return turn % 2 == 1 and 0 <= np.int64(child) - np.int64(root.first_child) < np.int64(root.num_children)
+    is_at_root = 0 <= np.int64(child) - np.int64(root.first_child) < np.int64(root.num_children)
+    return nodes[child].flags & BARRED != 0 or (turn % 2 == 1 and is_at_root)
 
 
 @compiled(inline=True)
@@ -210,7 +213,7 @@ def statistics(tree, nodes, child, sign):
 
     Simulations in flight count as lost visits (virtual loss), so that a batch spreads. A pooled node has the Q of the
     pool. Advice of extensions is blended in. A rule enters a child of -inf only where no other move is left. Such are
-    proven losses and, in every second simulation, the proven children of the root.
+    proven losses and the children for which `is_barred` holds.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value

@@ -11,7 +11,7 @@ import numpy as np
 from engram import storage
 from engram.errors import InvalidFile
 from engram.search.columns import MAX_VALUE
-from engram.search.tree import CHANCE, node_dtype
+from engram.search.tree import BARRED, node_dtype
 
 KIND = "tree"
 FORMAT = 2
@@ -79,7 +79,7 @@ def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
         return fault
     if (
         children[1:][~visited].any()
-        or (flags > 2 * CHANCE - 1).any()
+        or (flags > 2 * BARRED - 1).any()
         or not ((prior >= 0) & (prior <= MAX_VALUE)).all()
     ):
         return "a node has impossible flags, children or a prior"
