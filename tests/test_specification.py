@@ -170,6 +170,7 @@ def test_no_text_does_anything_but_parse_or_be_refused(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("uct(backup=rules.py:mine)", "a rule of your file is named through a preset of that file"),
         ("gymnasium:FrozenLake-v1:is_slippery=true", "options follow one colon, separated by commas"),
         ("2048:4", "2048 takes no options"),
         ("openspiel:nosuch", "no game 'nosuch'; `engram games`"),

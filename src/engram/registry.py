@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from engram.errors import InvalidSpecification, choices
-from engram.specification import Specification, Value, typed, value_text
+from engram.specification import THROUGH_A_PRESET, Specification, Value, typed, value_text
 
 Entry = TypeVar("Entry", bound=Callable[..., Any])
 Parts = Mapping[str, "Registry[Any]"]
@@ -38,7 +38,8 @@ class Registry(dict[str, Entry]):
         self._reserved = {} if reserved is None else reserved
 
     def __missing__(self, name: str) -> Entry:
-        raise InvalidSpecification(f"no {self.kind} is called {name!r}{choices(name, [*self, *self._reserved])}")
+        hint = choices(name, [*self, *self._reserved]) if ".py:" not in name else f"; {THROUGH_A_PRESET}"
+        raise InvalidSpecification(f"no {self.kind} is called {name!r}{hint}")
 
     def check(self, name: str) -> None:
         """Raises `InvalidSpecification` for an unknown name."""

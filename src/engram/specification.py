@@ -33,6 +33,7 @@ _COLON = re.compile(r"\s*(\w+)\s*:(.*)", re.DOTALL)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 _NUMBERS = {"inf": math.inf, "nan": math.nan}
 _PAIRS = {")": "(", "]": "["}
+THROUGH_A_PRESET = "a rule of your file is named through a preset of that file, such as rules.py:mine"
 
 
 @dataclass(frozen=True)
@@ -279,6 +280,8 @@ def _tree(source: str, text: str) -> ast.expr:
         reason = (error.msg or "not understood").split(". Perhaps")[0].split(". Maybe")[0]
         if reason == "invalid decimal literal":
             reason = "a word that begins with a digit needs quotes"
+        elif ".py:" in source:
+            reason = THROUGH_A_PRESET
         elif ":" in source:
             reason = "options follow one colon, separated by commas, as in line:rows=5,columns=6"
         raise InvalidSpecification(f"{_shown(text)} cannot be read: {reason}") from None
