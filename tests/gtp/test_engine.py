@@ -253,6 +253,23 @@ def test_a_watched_move_is_the_move_of_the_whole_budget():
     assert thoughts[0] == thoughts[1]
 
 
+def test_the_line_of_a_comment_begins_with_the_move_that_is_made(monkeypatch):
+    """In so short a search `max` often plays another than the most visited move."""
+    ask, most_visited = Session(preset="uct(decision=max, exploration=2)", simulations=60), []
+    session = ask.engine.session
+    look = session.look
+
+    def watched(*arguments):
+        result = look(*arguments)
+        most_visited.append(result.moves[0].name)
+        return result
+
+    monkeypatch.setattr(session, "look", watched)
+    moves = [ask(f"genmove {'bw'[number % 2]}").split()[1] for number in range(8)]
+    assert [session.comments[number].split(", ")[-1].split()[0] for number in range(1, 9)] == moves
+    assert most_visited != moves
+
+
 def test_a_share_of_the_clock():
     clock = Clock(100.0)
     clock.reset()
