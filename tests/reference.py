@@ -172,7 +172,8 @@ class Node:
     player: int = 0
     terminal: bool = False
     proven: bool = False
-    barred: bool = False  # the next visit of its parent leaves it out
+    bars: bool = False  # visits leave out its proven children
+    barred: bool = False  # such a child
     has_priors: bool = False  # somebody gave its children priors
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
@@ -683,7 +684,7 @@ class ReferenceSearch:
             for node, child in zip(reversed(path), [None, *reversed(path)], strict=False):
                 self.prove(node)
                 if not node.proven:
-                    self.bar(node, child.visit_count if child is not None and child.proven else 0)
+                    self.bar(node, child is not None and child.proven)
         self.add(path, 1.0)
 
     def add(self, nodes: list[Node], factor: float) -> None:
@@ -717,11 +718,12 @@ class ReferenceSearch:
             node.proven = True
 
     @staticmethod
-    def bar(node: Node, visits: int) -> None:
-        """After every eighth visit of a proven child the next visit of its parent leaves out proven children."""
-        bars = visits > 0 and visits % 8 == 0
-        for child in node.visited:
-            child.barred = child.proven and bars
+    def bar(node: Node, was_proven: bool) -> None:
+        """Proven children are left out while unproven ones have fewer than √N of the N visits."""
+        if was_proven or node.bars:
+            node.bars = sum(child.visit_count for child in node.visited if not child.proven) ** 2 < node.visit_count
+            for child in node.visited:
+                child.barred = child.proven and node.bars
 
     def waits(self) -> bool:
         return self.evaluator is not None and not (self.rollout_share == 1.0 and self.priors_left <= 0)

@@ -268,6 +268,51 @@ def test_memory_does_not_touch_a_proof():
     assert assert_proofs(search, oracle) > 5
 
 
+class Blunder:
+    """After move 0 the opponent may end the game with a draw, or blunder; after move 1 the player stands a little better."""
+
+    def __init__(self, moves=()):
+        self.moves = moves
+
+    def legal_actions(self):
+        return [] if self.moves[:2] == (0, 0) or len(self.moves) == 60 else [0, 1]
+
+    def play(self, action):
+        self.moves = (*self.moves, action)
+
+    def to_play(self):
+        return len(self.moves) % 2
+
+    def outcome(self):
+        return 0.0 if self.moves[:2] == (0, 0) else 1.0
+
+    def copy(self):
+        return Blunder(self.moves)
+
+    def __str__(self):
+        return str(self.moves)
+
+
+class Judge:
+    """Values for player 0: 0.9 after the blunder, 0.3 after move 1."""
+
+    def evaluate(self, states):
+        values = [
+            (0.3 if state.moves[:1] == (1,) else 0.9 if len(state.moves) > 1 else 0.0) * (1 - 2 * state.to_play())
+            for state in states
+        ]
+        return Evaluation(np.array(values), np.ones((len(values), 2)))
+
+
+@pytest.mark.parametrize("num_leaves", [1, 16, 64])
+def test_visits_beside_a_proven_draw_move_the_mean_little(num_leaves):
+    game = PythonGame("blunder", Blunder, num_actions=2, max_moves=60)
+    search = Search(game, puct(evaluator=Judge(), num_leaves=num_leaves, solver=True))
+    result = search.run(game.initial_state(), Limit(simulations=4000))
+    assert (result.action, result.stopped) == (1, "simulations")
+    assert result.move(0).value < 0.15
+
+
 @pytest.mark.parametrize("num_leaves", [1, 8])
 def test_proofs_with_an_evaluator_and_many_leaves_in_flight(num_leaves):
     class Even:

@@ -92,7 +92,7 @@ TERMINAL = 2
 PROVEN = 4
 PRIORS = 8  # its children have priors
 CHANCE = 16  # nature moves; its children's priors are their probabilities
-BARS = 32  # its next visit leaves out its proven children
+BARS = 32  # its visits leave out its proven children
 BARRED = 64  # such a child
 EXPAND = -1
 """Result of a selection rule that enters the next unvisited child."""

@@ -15,8 +15,6 @@ from engram.search.extension import Extension
 from engram.search.operators import after_backup
 from engram.search.tree import BARRED, BARS, PROVEN, TERMINAL, nodes_of, sign_of, visited_of
 
-PERIOD = np.int64(8)  # docs/methods/proof.md has the measurements
-
 
 @after_backup()
 def propagate_proofs(tree, path, depth, value, moves, parameters):
@@ -29,38 +27,38 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
     Deviation: draws and any other outcome are proven too, once all moves are.
     """
     nodes = nodes_of(tree)
-    visits = np.int64(0)  # of the proven child that the path visits; 0: it visits none
+    below = False
     for ply in range(depth, -1, -1):
         node = nodes[np.int64(path[ply])]
         if node.flags & TERMINAL:
             node.flags |= np.uint8(PROVEN)
-        elif visits > 0 or node.flags & PROVEN:
+        elif below or node.flags & (PROVEN | BARS):
             sign = sign_of(node)
             best = -math.inf
             complete = node.num_visited == node.num_children
+            visits = 0.0  # of unproven children
             for child in visited_of(node):
                 if nodes[child].flags & PROVEN:
                     best = max(best, sign * nodes[child].value)
                 else:
                     complete = False
+                    visits += np.float64(nodes[child].visit_count)
             if complete or best >= 1.0:
                 node.flags |= np.uint8(PROVEN)
                 node.value = sign * best
-        if node.flags & PROVEN:
-            visits = np.int64(node.visit_count)
-        else:
-            bar_proven(nodes, node, visits)
-            visits = np.int64(0)
+            else:
+                bar_proven(nodes, node, visits * visits < np.float64(node.visit_count))
+        below = node.flags & PROVEN != 0
     return 0
 
 
 @compiled(inline=True)
-def bar_proven(nodes, node, visits):
-    """After each `PERIOD` visits of a proven child the next visit of its parent leaves out proven moves.
+def bar_proven(nodes, node, bars):
+    """Sets whether visits of an unproven node leave out its proven children: while unproven ones have below √N of N.
 
     Without it a rule visits a proven draw, whose value does not fall, while the bounds of the others grow like √(ln N).
+    √N visits move the mean by 2/√N at most, like its standard error.
     """
-    bars = visits > 0 and visits % PERIOD == 0
     if not bars and not node.flags & BARS:
         return
     node.flags = node.flags & np.uint8(255 - BARS) | np.uint8(BARS * bars)
