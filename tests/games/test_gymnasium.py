@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 
@@ -271,6 +272,38 @@ class WithinTwister(Within):
         return np.random.Generator(np.random.MT19937(seed))
 
 
+class WithinBits(Within):
+    """Draws from a bare bit generator."""
+
+    kind = np.random.PCG64
+
+    def stride(self, action):
+        return action if self.dice[0].random_raw() & 1 else 1
+
+
+class Spawning(Counter):
+    """Draws from a child of its generator."""
+
+    def stride(self, action):
+        return action if self.np_random.spawn(1)[0].random() < 0.5 else 1
+
+
+class Apart(Drawing):
+    """Its copies have generators of their own."""
+
+    def __deepcopy__(self, memo):
+        twin = type(self)()
+        twin.__dict__ = copy.deepcopy(vars(self))
+        return twin
+
+
+class Sharing(Drawing):
+    """Its copies share its generator."""
+
+    def __deepcopy__(self, memo):
+        return copy.copy(self)
+
+
 class Global(Counter):
     """Draws from a generator that no copy has."""
 
@@ -484,6 +517,10 @@ class WithoutReward(Counter):
         (Within, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
         (WithinOld, "draws random numbers in its steps"),
         (WithinTwister, "draws random numbers in its steps"),
+        (WithinBits, "draws random numbers in its steps"),
+        (Spawning, "draws random numbers in its steps"),
+        (Sharing, "draws random numbers in its steps"),
+        (Apart, "each copy draws from random generators of its own, .* must pass its `memo` on"),
         (Global, "the same moves led to two positions: a copy must share nothing"),
         (Shared, "the same moves led to two positions: a copy must share nothing"),
         (Bound, "cannot be copied .*generator.*: give the environment a method __deepcopy__"),
@@ -495,7 +532,7 @@ def test_unfaithful_copies_are_refused_in_a_sentence(kind, word):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", [Within, WithinOld, WithinTwister])
+@pytest.mark.parametrize("kind", [Within, WithinOld, WithinTwister, WithinBits, Spawning, Sharing])
 def test_nature_seeds_every_generator(kind):
     game = own(kind, draws=16, bounds=(-5.0, 0.0))
     engram.check_game(game, games=5)
@@ -522,10 +559,11 @@ def test_generators_of_one_environment_draw_apart():
     assert 150 <= sum(game.initial_state().rollout(seed) for seed in range(400)) <= 250
 
 
-def test_a_search_leaves_the_callers_environment_alone():
+@pytest.mark.parametrize("kind", [Drawing, Sharing])
+def test_a_search_leaves_the_callers_environment_alone(kind):
     steps = []
     for is_searched in (False, True):
-        environment = Drawing()
+        environment = kind()
         environment.reset(seed=5)
         steps.append([])
         for _ in range(20):
@@ -546,6 +584,30 @@ def test_a_draw_from_a_space_outside_the_game_is_no_draw_of_its_steps():
     assert game.results(game.initial_state().environment.step(2))[1] == -1.0
     assert game.play(game.initial_state(), 1).observation == 2
     Counter.action_space._np_random = None
+
+
+class Written(Counter):
+    """Writes into the observation that it returned, and holds a generator of another seed in each process."""
+
+    def reset(self, **options):
+        self.seen, self.spare = {"count": np.zeros(1)}, np.random.default_rng()
+        super().reset(**options)
+        return self.seen, {}
+
+    def step(self, action):
+        _, *rest = super().step(action)
+        self.seen["count"][0] = self.count
+        return self.seen, *rest
+
+
+def test_positions_keep_their_observations_and_seeds():
+    environment = Written()
+    game = environment_game(environment, "written", max_steps=5, draws=4)
+    start, moved = game.initial_state(), game.play(game.play(game.initial_state(), 1), 0)
+    moved.copy().rollout(1)
+    environment.step(2)
+    assert (start.observation["count"][0], moved.observation["count"][0]) == (0.0, 2.0)
+    assert environment_game(Written(), "written", max_steps=5, draws=4).salt == game.salt
 
 
 class Slipping(gymnasium.ActionWrapper):

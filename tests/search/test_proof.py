@@ -269,7 +269,7 @@ def test_memory_does_not_touch_a_proof():
 
 
 class Blunder:
-    """After move 0 the opponent may end the game with a draw, or blunder; after move 1 the player stands a little better."""
+    """After move 0 the opponent draws or blunders; after move 1 the player stands a little better."""
 
     def __init__(self, moves=()):
         self.moves = moves

@@ -97,6 +97,7 @@ def test_passes_over_dead_stones_are_not_learnt_and_the_result_is_that_without_t
 def test_sampling_is_uniform_and_a_function_of_seed_and_number(tmp_path, games):
     records = read(game_of("go:5"), [write(tmp_path / "games.tsv", [row(played) for played in games])])
     sampler = RecordSampler(records, 4)
+    assert sampler.draw(5, -1, 7).planes.shape[0] == 5
     first, again, other = sampler.draw(500, 3, 7), sampler.draw(500, 3, 7), sampler.draw(500, 3, 8)
     assert (first.planes == again.planes).all() and (first.policy == again.policy).all()
     assert (first.planes != other.planes).any() and (first.policy != sampler.draw(500, 4, 7).policy).any()

@@ -304,6 +304,9 @@ def test_points_are_recorded_once(tmp_path):
             results.add_point("key", {"game": "go:9"}, point)
         results.add_point("other", {"game": "go:9"}, point)
         assert results.points("key") == [point] and point.score == 0.5
+        for seed in (2**63, 2**64 - 1, -(2**63)):
+            results.add_point("seeds", {"game": "go:9"}, replace(point, seed=seed))
+        assert [other.seed % 2**64 for other in results.points("seeds")] == [2**63, 2**64 - 1]
 
 
 def test_opponents_are_read_with_what_belongs_to_the_match():
@@ -459,6 +462,8 @@ def test_a_band_is_student_s_interval_over_seeds():
     assert wilson(0.5, 100) == pytest.approx((0.403832, 0.596168), abs=1e-6)
     for games in range(1, 101):  # rounding once put the share outside its interval
         assert wilson(0.0, games)[0] == 0.0 and wilson(1.0, games)[1] == 1.0
+    equal = band([Point(seed, 0, "uct", 10, 10, 0, 0, 0, 0, 0) for seed in range(2)])  # equal by chance
+    assert (equal.low[0], equal.high[0]) == pytest.approx(wilson(1.0, 20))
     assert len(band([]).episodes) == 0 and sparkline([0.0, 0.5, 1.0]) == "▁▅█"
 
 

@@ -70,7 +70,7 @@ def _show_ratings(rows: list[MatchResult], as_json: bool) -> None:
              "scores": league.scores()} for budget, league in leagues
         ])  # fmt: skip
     if not leagues:
-        say("no three players of this database have met in matches of the same game and budget")
+        say("no three players of this database have met in matches of the same game for two and the same budget")
     for budget, league in leagues:
         print_ratings(league, budget)
 

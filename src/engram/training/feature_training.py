@@ -153,7 +153,7 @@ class _FeatureRun(TrainingRun):
 
     def advance(self, last: int) -> None:
         """Learns from one batch of groups, each position turned at random."""
-        rng = np.random.default_rng((self.plan.seed, self.learner.done))
+        rng = np.random.default_rng((self.plan.seed % 2**64, self.learner.done))
         rows = rng.choice(self._learnt, self.plan.batch)
         turns = rng.integers(0, len(self.game.symmetries), self.plan.batch * MEMBERS)
         planes, side = self._groups.planes(rows, self._encode, turns)

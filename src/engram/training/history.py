@@ -59,7 +59,17 @@ class _Json(TypeDecorator[Any]):
         return tuple(data) if isinstance(data, list) else data
 
 
-_KINDS: dict[Any, Any] = {"int": BigInteger, "str": String, "dict[str, float]": _Json, "tuple[str, ...]": _Json}
+class _Whole(TypeDecorator[Any]):
+    """Whole numbers; seeds of 2⁶³ and more as the negative ones of the same 64 bits."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Any) -> int:
+        return (int(value) + 2**63) % 2**64 - 2**63
+
+
+_KINDS: dict[Any, Any] = {"int": _Whole, "str": String, "dict[str, float]": _Json, "tuple[str, ...]": _Json}
 _POINT = [Column(part.name, _KINDS[part.type], nullable=False) for part in fields(Point)]
 _POINTS = Table(
     "training_point", MetaData(), Column("id", Integer, primary_key=True), Column("training", String, nullable=False),

@@ -107,7 +107,7 @@ class PositionSource(ABC):
 
     def draw(self, count: int, seed: int, number: int) -> Examples:
         """Batch `number` of a seed: positions drawn uniformly, each turned at random."""
-        rng = np.random.default_rng((seed, number))
+        rng = np.random.default_rng((seed % 2**64, number))
         return self.at(rng.integers(0, self.positions, count), rng.integers(0, len(self._cells), count))
 
 

@@ -166,7 +166,7 @@ def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
     count = max(row.spoilable, 1)
     shift = (more - fewer) / count
     half = NORMAL_95 * math.sqrt(max(more + fewer + 2 - (more - fewer) ** 2 / count, 0.0)) / count
-    return shift, shift - half, shift + half
+    return shift, max(-1.0, shift - half), min(1.0, shift + half)
 
 
 def truth(

@@ -71,7 +71,9 @@ def environment_game(
     observation = None if seed is None else _observation(environment, name, seed)
     table = transitions(environment)
     if table is None:
-        return CopyGame(name, environment, max_steps, observation, discount=discount, bounds=bounds, draws=draws)
+        return CopyGame(
+            name, environment, max_steps, observation, discount=discount, bounds=bounds, draws=draws, seed=seed
+        )
     return ModelGame(name, environment, table, steps_left(environment, max_steps), discount=discount, bounds=bounds)
 
 

@@ -13,6 +13,7 @@ import pickle
 import random
 from collections.abc import Mapping
 from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,10 @@ from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN, derive_seed
 
-GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+GENERATORS = (
+    np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random
+)  # fmt: skip
+_TRIAL_STEPS = 50
 _ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -51,7 +55,7 @@ class CopyState:
         before = game.generator_states()
         observation, gain, over = game.results(self.environment.step(game.first_action + action))
         game.check_draws(before)
-        self.observation = copy.deepcopy(observation) if isinstance(observation, np.ndarray) else observation
+        self.observation = copy.deepcopy(observation)  # the environment may write into it
         self.gain, self.steps = gain, self.steps + 1
         self.over = over or self.steps >= game.max_steps
 
@@ -124,13 +128,13 @@ class CopyGame(PythonGame):
 
     def __init__(
         self, name: str, environment: Any, max_steps: int, observation: Any = None, *, discount: float = 1.0,
-        bounds: tuple[float, float] | None = None, draws: int = 0,
+        bounds: tuple[float, float] | None = None, draws: int = 0, seed: int | None = None,
     ):  # fmt: skip
         self.draws, self.max_steps = draws, max_steps
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
         self.name = name
         start = self.copied(environment, {})  # with generators of its own: the caller's stay as they are
-        _own_spaces(start)
+        _own_parts(start, environment)
         inner, self._shared = start.unwrapped, _constants(start)
         spaces = {id(space): space for part in self._shared.values() for space in _spaces_in(part)}.values()
         # Owners without a generator make one at their first draw. An environment does so in a copy, unseen. All copies
@@ -144,15 +148,16 @@ class CopyGame(PythonGame):
         memo = dict(self._shared)
         self.copied(start, memo)
         parts = [*self._shared.values(), *memo.get(id(memo), [])]  # a memo lists all copies under its own address
-        self._generators = [part for part in parts if isinstance(part, GENERATORS)]
+        self._generators = _distinct(parts)
         self._shared |= {id(part): part for part in self._generators}
-        self.salt = derive_seed(shown(observation), *map(repr, self.generator_states()))
-        parts = [*self._generators, *(getattr(space, "_np_random", None) for space in spaces)]  # not part of the salt
-        self._generators = list({id(part): part for part in parts if isinstance(part, GENERATORS)}.values())
+        states = [shown(observation), *map(repr, self.generator_states())]
+        self.salt = derive_seed(*(states if seed is None else ["start", seed]))
+        self._generators = _distinct([*self._generators, *(getattr(space, "_np_random", None) for space in spaces)])
+        self._check_copies(start)
         kind = _DrawnState if draws else CopyState
         super().__init__(
             name,
-            lambda: kind(self, self.copied(start), observation),
+            lambda: kind(self, self.copied(start), copy.deepcopy(observation)),
             num_actions=max(self.num_choices, draws),
             max_moves=max_steps * (2 if draws else 1) + 1,
             is_over=CopyState.is_over,
@@ -175,6 +180,24 @@ class CopyGame(PythonGame):
                 f"{self.name} cannot be copied ({' '.join(str(error).split())}): give the environment a method "
                 "__deepcopy__ that copies all that its steps read and change"
             ) from None
+
+    def _check_copies(self, start: Any) -> None:
+        """Refuses copies that draw from generators of their own, in random steps: nothing else would show the draws.
+
+        Raises:
+          InvalidGame: they do.
+        """
+        twin, draw = self.copied(start), random.Random(0).random
+        generators = [part for part in _distinct(_parts_of(twin)) if not any(part is own for own in self._generators)]
+        before = [_state_of(generator) for generator in generators]
+        for _ in range(min(self.max_steps, _TRIAL_STEPS) if generators else 0):
+            if self.results(twin.step(self.first_action + int(draw() * self.num_choices)))[2]:
+                break
+        if before != [_state_of(generator) for generator in generators]:
+            raise InvalidGame(
+                f"{self.name}: each copy draws from random generators of its own, which a search would foresee: "
+                "__deepcopy__ must pass its `memo` on, as in copy.deepcopy(part, memo)"
+            )
 
     def results(self, answer: Any) -> tuple[Any, float, bool]:
         """The observation, the reward and the end of an answer of `step`.
@@ -214,10 +237,15 @@ class CopyGame(PythonGame):
         """Sets each of the environment's random generators by a seed of its own from this one."""
         for number, generator in enumerate(self._generators):
             own = derive_seed(seed, number)
-            if isinstance(generator, np.random.Generator):
-                generator.bit_generator.state = type(generator.bit_generator)(own).state
+            if isinstance(generator, random.Random):
+                generator.seed(own)
+            elif isinstance(generator, np.random.SeedSequence):
+                generator.__init__(own)  # type: ignore[misc]
+            elif _is_torch(generator):
+                generator.manual_seed(own & _MASK >> 1)
             else:
-                generator.seed(own & 0xFFFFFFFF)
+                core = _core(generator)
+                core.state = type(core)(own).state
 
     def action_name(self, action: int, state: Any = None) -> str:
         return f"draw{action}" if state is not None and state.intent >= 0 else str(action)
@@ -253,11 +281,16 @@ def layers_of(environment: Any) -> list[Any]:
     return layers
 
 
-def _own_spaces(environment: Any) -> None:
-    """Gives an environment copies of its class's spaces, whose generators other environments of the class share."""
+def _own_parts(environment: Any, original: Any) -> None:
+    """Gives a copy its own spaces and generators, where it shares those of its class or of the original."""
     from gymnasium import spaces
 
+    theirs = {id(part) for layer in layers_of(original) for part in vars(layer).values()}
+    memo: dict[int, Any] = {}
     for layer in layers_of(environment):
+        for name, part in list(vars(layer).items()):
+            if id(part) in theirs and isinstance(part, (spaces.Space, *GENERATORS)):
+                setattr(layer, name, copy.deepcopy(part, memo))
         for name in ("action_space", "observation_space"):
             space = getattr(type(layer), name, None)
             if isinstance(space, spaces.Space) and name not in vars(layer):
@@ -278,12 +311,53 @@ def _constants(environment: Any) -> dict[int, Any]:
     }
 
 
+def _distinct(parts: list[Any]) -> list[Any]:
+    """The random generators among some parts, each once, and the seed sequences of NumPy's."""
+    owners = [part for part in parts if isinstance(part, (np.random.Generator, np.random.RandomState))]
+    cores = {id(_core(owner)) for owner in owners}
+    parts = [*parts, *(_core(owner).seed_seq for owner in owners)]
+    return list({id(part): part for part in parts if _is_generator(part) and id(part) not in cores}.values())
+
+
+def _parts_of(environment: Any) -> list[Any]:
+    """The objects that an environment holds, by attributes and in containers of Python."""
+    parts, met = [environment], {id(environment)}
+    for part in parts:  # grows on the way
+        held = part.values() if isinstance(part, Mapping) else part if isinstance(part, (list, tuple, set)) else ()
+        if not isinstance(part, (type, ModuleType)):
+            held = [*held, *getattr(part, "__dict__", {}).values()]
+        for child in held:
+            if id(child) not in met:
+                met.add(id(child))
+                parts.append(child)
+    return parts
+
+
+def _is_torch(part: Any) -> bool:
+    """Whether it is a generator of PyTorch, which need not be installed."""
+    return type(part).__module__ == "torch._C" and type(part).__name__ == "Generator"
+
+
+def _is_generator(part: Any) -> bool:
+    return isinstance(part, GENERATORS) or _is_torch(part)
+
+
 def _state_of(generator: Any) -> Any:
     """A generator's state, to be compared."""
     if isinstance(generator, random.Random):
         return generator.getstate()
-    core = generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else None
-    return pickle.dumps(core or generator.bit_generator.state)  # some states hold arrays
+    if isinstance(generator, np.random.SeedSequence):
+        return generator.n_children_spawned
+    if _is_torch(generator):
+        return generator.get_state().numpy().tobytes()
+    return pickle.dumps(_core(generator).state)  # some states hold arrays
+
+
+def _core(generator: Any) -> Any:
+    """The bit generator of one of NumPy's."""
+    if isinstance(generator, np.random.BitGenerator):
+        return generator
+    return generator._bit_generator if isinstance(generator, np.random.RandomState) else generator.bit_generator
 
 
 def shown(observation: Any) -> str:

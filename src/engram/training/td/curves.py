@@ -35,18 +35,17 @@ class CurveBand:
 def band(points: Sequence[Point]) -> CurveBand:
     """The score by episode, over seeds.
 
-    With several seeds the interval is Student's t for their mean, which includes the variance between seeds. With one
-    seed it is Wilson's over its games.
+    With several seeds the interval is Student's t for their mean, which includes the variance between seeds. It holds
+    Wilson's over all games, which is the interval of one seed: few seeds may have equal scores by chance.
     """
     rows = []
     for episode, group in _by_episode(points).items():
         scores = np.array([point.score for point in group])
         mean = float(scores.mean())
+        low, high = wilson(mean, sum(point.games for point in group))
         if len(group) > 1:
             half = float(t.ppf(0.975, len(group) - 1) * scores.std(ddof=1)) / math.sqrt(len(group))
-            low, high = mean - half, mean + half
-        else:
-            low, high = wilson(mean, group[0].games)
+            low, high = min(low, mean - half), max(high, mean + half)
         rows.append((episode, mean, max(0.0, low), min(1.0, high), len(group)))
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
     return CurveBand(*columns)
