@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
+from collections import deque
 
 import numpy as np
 import pytest
@@ -297,6 +298,39 @@ class Apart(Drawing):
         return twin
 
 
+class ApartInADeque(Within):
+    """Its copies have generators of their own, out of sight."""
+
+    def reset(self, **options):
+        super().reset(**options)
+        self.dice = deque(self.dice)
+        return 0, {}
+
+    def __deepcopy__(self, memo):
+        twin = type(self)()
+        twin.__dict__ = copy.deepcopy(vars(self))
+        return twin
+
+
+class SharingInAList(Within):
+    def __deepcopy__(self, memo):
+        return copy.copy(self)
+
+
+class Normal(Within):
+    """Draws normal numbers, of which an old generator has one in store."""
+
+    kind = np.random.RandomState
+
+    def reset(self, **options):
+        super().reset(**options)
+        self.dice[0].normal()
+        return 0, {}
+
+    def stride(self, action):
+        return action if self.dice[0].normal() < 0.0 else 1
+
+
 class Sharing(Drawing):
     """Its copies share its generator."""
 
@@ -521,8 +555,11 @@ class WithoutReward(Counter):
         (Spawning, "draws random numbers in its steps"),
         (Sharing, "draws random numbers in its steps"),
         (Apart, "each copy draws from random generators of its own, .* must pass its `memo` on"),
+        (ApartInADeque, "each copy draws from random generators of its own"),
+        (SharingInAList, "a copy shares a random generator with the environment: copy it, too"),
+        (Normal, "draws random numbers in its steps"),
         (Global, "the same moves led to two positions: a copy must share nothing"),
-        (Shared, "the same moves led to two positions: a copy must share nothing"),
+        (Shared, "__deepcopy__ must return a copy, not the environment itself"),
         (Bound, "cannot be copied .*generator.*: give the environment a method __deepcopy__"),
     ],
 )
@@ -532,7 +569,7 @@ def test_unfaithful_copies_are_refused_in_a_sentence(kind, word):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", [Within, WithinOld, WithinTwister, WithinBits, Spawning, Sharing])
+@pytest.mark.parametrize("kind", [Within, WithinOld, WithinTwister, WithinBits, Spawning, Sharing, Normal])
 def test_nature_seeds_every_generator(kind):
     game = own(kind, draws=16, bounds=(-5.0, 0.0))
     engram.check_game(game, games=5)
@@ -606,6 +643,7 @@ def test_positions_keep_their_observations_and_seeds():
     start, moved = game.initial_state(), game.play(game.play(game.initial_state(), 1), 0)
     moved.copy().rollout(1)
     environment.step(2)
+    assert game.initial_state().observation["count"][0] == 0.0
     assert (start.observation["count"][0], moved.observation["count"][0]) == (0.0, 2.0)
     assert environment_game(Written(), "written", max_steps=5, draws=4).salt == game.salt
 

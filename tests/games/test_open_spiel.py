@@ -127,7 +127,7 @@ def test_a_search_finds_what_the_whole_tree_says(text, begun):
         if len(replies) == 1:
             continue  # every move is as good
         looked += 1
-        result = engram.Search(game, "uct(solver=true)").run(state, engram.Limit(simulations=4000), seed=looked)
+        result = engram.Search(game, "uct(solver=true)").run(state, engram.Limit(simulations=8000), seed=looked)
         after = _solved(state.state.child(result.action), cache) * (1 if state.to_play() == 0 else -1)
         assert after == truth
         if result.stopped == "proven":

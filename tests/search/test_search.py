@@ -687,8 +687,8 @@ class Answering:
         (Answering(1.5), r"outside \[-1, 1\]"),
         (Answering(0.0, np.full(9, math.nan)), "negative or not a number"),
         (Answering(0.0, np.full(9, -1.0)), "negative or not a number"),
-        (Answering(0.5j), "the evaluator's value is no array of real numbers: its numbers are complex"),
-        (Answering(0.0, np.full(9, "a")), "the evaluator's policy is no array of real numbers: could not convert"),
+        (Answering(0.5j), "the evaluator's value is no array of real numbers: its type is complex128"),
+        (Answering(0.0, np.full(9, "a")), "the evaluator's policy is no array of real numbers: its type is <U1"),
     ],
 )
 @pytest.mark.parametrize("num_leaves", [1, 4])

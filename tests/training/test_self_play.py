@@ -281,7 +281,8 @@ def test_a_training_goes_on_without_the_file_that_it_began_with(tmp_path, monkey
     with pytest.raises(InvalidFile, match="there is no network"):
         train_self_play(plan(network=str(start)), tmp_path / "third")
     start.mkdir()
-    with pytest.raises(InvalidFile, match="has no network yet: a training writes it with its first checkpoint"):
+    (start / ".lock").touch()
+    with pytest.raises(InvalidFile, match="has no network yet: it writes one with its first checkpoint"):
         train_self_play(plan(network=str(start)), tmp_path / "third")
 
 

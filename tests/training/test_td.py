@@ -21,7 +21,7 @@ from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.intervals import wilson
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
-from engram.training.history import Point, TrainingResults
+from engram.training.history import Point, TrainingResults, of_seeds
 from engram.training.td.curves import band, draw, draw_small_multiples, sparkline
 from engram.training.td.diagnosis import diagnose
 from engram.training.td.episodes import TdLearner, episode_dtype
@@ -306,7 +306,8 @@ def test_points_are_recorded_once(tmp_path):
         assert results.points("key") == [point] and point.score == 0.5
         for seed in (2**63, 2**64 - 1, -(2**63)):
             results.add_point("seeds", {"game": "go:9"}, replace(point, seed=seed))
-        assert [other.seed % 2**64 for other in results.points("seeds")] == [2**63, 2**64 - 1]
+        assert [other.seed for other in of_seeds(results.points("seeds"), [2**63])] == [2**63]
+        assert [other.seed for other in of_seeds(results.points("seeds"), [2**64 - 1, 5])] == [2**64 - 1]
 
 
 def test_opponents_are_read_with_what_belongs_to_the_match():

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from engram.errors import IllegalAction
 from engram.games.game import Position
 from engram.games.python_game import diagram_of
 from engram.pictures.board import Heat
@@ -127,8 +128,15 @@ class SearchResult:
         return {**_renamed(self), "moves": moves}
 
     def move(self, action: int) -> MoveStatistics:
-        """The statistics of a legal move."""
-        return next(move for move in self.moves if move.action == action)
+        """The statistics of a legal move.
+
+        Raises:
+          IllegalAction: it is no legal move.
+        """
+        for move in self.moves:
+            if move.action == action:
+                return move
+        raise IllegalAction(f"{self.game}: {action} is no legal move of the position searched")
 
     def heat(self) -> dict[int, Heat]:
         """Each visited move's share of the visits, as heat on a board."""

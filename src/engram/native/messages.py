@@ -34,10 +34,11 @@ _MESSAGES = (
      "state's record or in a parameter"),
     (r">>> (?:static_)?getitem\((\w+), ", "{0} has no entries"),
     (r">>> (int|float)\((?:Literal\[str\]|unicode)", "compiled code cannot make a number from a text"),
-    (r"[gs]etitem\(array\(\w+, 1d.*?, \w*Tuple\(", "an array of one dimension takes one index: `encode` gets its "
+    (r"[gs]etitem\(array\(\w+, 1d, \w+\), \w*Tuple\(", "an array of one dimension takes one index: `encode` gets its "
      "planes so"),
-    (r"Unsupported array index type (\w+)|getitem\(.*, (float\d+)\)|setitem\(.*, (float\d+), [^()]+\)", "an index is a "
-     "float: / gives one, and so does int64 mixed with uint64; use //, or np.int64(...) around one of them"),
+    (r"Unsupported array index type (\w+)|getitem\((?!\w*Tuple).*, (float\d+)\)|setitem\(.*, (float\d+), [^()]+\)",
+     "an index is a float: / gives one, and so does int64 mixed with uint64; use //, or np.int64(...) around one of "
+     "them"),
     (r"\((?:.*, )?none\b.*\)':\n", "it computes with None: give every variable a number first"),
     (r"Unknown attribute '(\w+)' of type (.+)", "compiled code has no .{0} of {1}"),
     (r"unsupported NumPy function '([\w.]+)'", "Numba does not compile {0}: write a loop"),

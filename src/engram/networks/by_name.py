@@ -48,10 +48,10 @@ def find(name: str, others: Iterable[str] = ()) -> Path:
     if name in shipped():
         return WEIGHTS / f"{name}.safetensors"
     path = Path(os.path.expanduser(name))
-    if path.is_dir():
-        path = path / "network.safetensors"
-        if not path.is_file():
-            raise InvalidFile(f"the folder {name} has no network yet: a training writes it with its first checkpoint")
+    is_training = (path / ".lock").is_file()
+    path = path / "network.safetensors" if path.is_dir() else path
+    if is_training and not path.is_file():
+        raise InvalidFile(f"the training in {name} has no network yet: it writes one with its first checkpoint")
     if not path.is_file():
         names = choices(name.split("(", maxsplit=1)[0], [*shipped(), *others], "there are")
         raise InvalidFile(f"there is no network {name!r}{names}; or give a file")

@@ -174,8 +174,8 @@ def _numbers(name: str, part: Any) -> np.ndarray:
     """A part of an evaluation in float32."""
     try:
         array = np.asarray(part)
-        if np.iscomplexobj(array):
-            raise TypeError("its numbers are complex")
+        if array.dtype.kind in "cSUMm":
+            raise TypeError(f"its type is {array.dtype}")
         return np.ascontiguousarray(array, np.float32)
     except Exception as error:  # a tensor raises its own
         sentence = " ".join(str(error).split())

@@ -37,7 +37,10 @@ class Evaluator(Protocol):
     """Evaluates batches of positions; usually a network."""
 
     def evaluate(self, states: Any, /) -> Evaluation:
-        """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
+        """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects.
+
+        They are the search's own: read them within the call, and copy what you change or keep.
+        """
 
 
 @dataclass(frozen=True)

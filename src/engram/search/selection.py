@@ -291,7 +291,7 @@ def widening(tree, node, rng, parameters):
     Args:
       selection: the rule, any one. coefficient: C ≥ 0; at least one child is entered. exponent: α in [0, 1].
 
-    If all visible children are proven losses, one more is entered. One thread on a tree.
+    If all visible children are proven losses or left out, one more is entered. One thread on a tree.
     Cost: one power a node while it has children left.
     Source: Coulom 2007, §4.3; Chaslot et al. 2008 (progressive unpruning). Deviation: a power of N(s), as in Couëtoux
       et al. 2011, for their tables.

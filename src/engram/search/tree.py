@@ -200,7 +200,7 @@ def with_advice(tree, child, sign, visits, value):
 
 @compiled(inline=True)
 def is_barred(nodes, child):
-    """Whether a proven child is left out: at the root in every second simulation, elsewhere while it is `BARRED`."""
+    """Whether a proven child is left out: while it is `BARRED`, and at the root in every second simulation."""
     root = nodes[0]
     turn = np.int64(root.visit_count) + np.int64(root.in_flight)
     is_at_root = 0 <= np.int64(child) - np.int64(root.first_child) < np.int64(root.num_children)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -98,6 +99,12 @@ def recorded_settings(results: Results) -> dict[str, str]:
     with results.reading() as connection:
         rows = connection.execute(sql.select(_POINTS.c.training, _POINTS.c.configuration).distinct())
         return dict(rows.all())
+
+
+def of_seeds(points: Iterable[Point], seeds: Iterable[int]) -> list[Point]:
+    """The points of some seeds; a database holds seeds modulo 2⁶⁴."""
+    numbers = {seed % 2**64: seed for seed in seeds}
+    return [replace(point, seed=numbers[point.seed % 2**64]) for point in points if point.seed % 2**64 in numbers]
 
 
 def num_points(results: Results) -> int:

@@ -9,11 +9,12 @@ many seeds for the generators before each step.
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import random
 from collections.abc import Mapping
 from contextlib import suppress
-from types import ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ GENERATORS = (
     np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random
 )  # fmt: skip
 _TRIAL_STEPS = 50
+_MOST_PARTS = 100_000
+_NO_PARTS = (type, ModuleType, FunctionType, FrameType)
 _ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -55,7 +58,7 @@ class CopyState:
         before = game.generator_states()
         observation, gain, over = game.results(self.environment.step(game.first_action + action))
         game.check_draws(before)
-        self.observation = copy.deepcopy(observation)  # the environment may write into it
+        self.observation = _kept(observation)
         self.gain, self.steps = gain, self.steps + 1
         self.over = over or self.steps >= game.max_steps
 
@@ -133,7 +136,11 @@ class CopyGame(PythonGame):
         self.draws, self.max_steps = draws, max_steps
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
         self.name = name
-        start = self.copied(environment, {})  # with generators of its own: the caller's stay as they are
+        constants = _constants(environment).items()
+        self._shared = {key: part for key, part in constants if not (_is_generator(part) or _spaces_in(part))}
+        start = self.copied(environment)  # with generators of its own: the caller's stay as they are
+        if {*map(id, layers_of(start))} & {*map(id, layers_of(environment))}:
+            raise InvalidGame(f"{name}: __deepcopy__ must return a copy, not the environment itself")
         _own_parts(start, environment)
         inner, self._shared = start.unwrapped, _constants(start)
         spaces = {id(space): space for part in self._shared.values() for space in _spaces_in(part)}.values()
@@ -153,11 +160,12 @@ class CopyGame(PythonGame):
         states = [shown(observation), *map(repr, self.generator_states())]
         self.salt = derive_seed(*(states if seed is None else ["start", seed]))
         self._generators = _distinct([*self._generators, *(getattr(space, "_np_random", None) for space in spaces)])
-        self._check_copies(start)
+        self._check_copies(start, environment)
+        observation = _kept(observation)
         kind = _DrawnState if draws else CopyState
         super().__init__(
             name,
-            lambda: kind(self, self.copied(start), copy.deepcopy(observation)),
+            lambda: kind(self, self.copied(start), observation),
             num_actions=max(self.num_choices, draws),
             max_moves=max_steps * (2 if draws else 1) + 1,
             is_over=CopyState.is_over,
@@ -181,14 +189,16 @@ class CopyGame(PythonGame):
                 "__deepcopy__ that copies all that its steps read and change"
             ) from None
 
-    def _check_copies(self, start: Any) -> None:
-        """Refuses copies that draw from generators of their own, in random steps: nothing else would show the draws.
+    def _check_copies(self, start: Any, environment: Any) -> None:
+        """Refuses copies that share a generator with the environment, or draw from their own in random steps.
 
         Raises:
           InvalidGame: they do.
         """
         twin, draw = self.copied(start), random.Random(0).random
-        generators = [part for part in _distinct(_parts_of(twin)) if not any(part is own for own in self._generators)]
+        generators = [part for part in generators_of(twin) if not any(part is own for own in self._generators)]
+        if shares_generators(twin, environment):
+            raise InvalidGame(f"{self.name}: a copy shares a random generator with the environment: copy it, too")
         before = [_state_of(generator) for generator in generators]
         for _ in range(min(self.max_steps, _TRIAL_STEPS) if generators else 0):
             if self.results(twin.step(self.first_action + int(draw() * self.num_choices)))[2]:
@@ -243,6 +253,8 @@ class CopyGame(PythonGame):
                 generator.__init__(own)  # type: ignore[misc]
             elif _is_torch(generator):
                 generator.manual_seed(own & _MASK >> 1)
+            elif isinstance(generator, np.random.RandomState):
+                generator.set_state({**type(_core(generator))(own).state, "has_gauss": 0, "gauss": 0.0})
             else:
                 core = _core(generator)
                 core.state = type(core)(own).state
@@ -285,16 +297,14 @@ def _own_parts(environment: Any, original: Any) -> None:
     """Gives a copy its own spaces and generators, where it shares those of its class or of the original."""
     from gymnasium import spaces
 
-    theirs = {id(part) for layer in layers_of(original) for part in vars(layer).values()}
     memo: dict[int, Any] = {}
+    parts_of_original = {id(part) for layer in layers_of(original) for part in vars(layer).values()}
     for layer in layers_of(environment):
-        for name, part in list(vars(layer).items()):
-            if id(part) in theirs and isinstance(part, (spaces.Space, *GENERATORS)):
+        of_class = {name: getattr(type(layer), name, None) for name in ("action_space", "observation_space")}
+        for name, part in (of_class | vars(layer)).items():
+            is_shared = name not in vars(layer) or id(part) in parts_of_original
+            if is_shared and isinstance(part, (spaces.Space, *GENERATORS)):
                 setattr(layer, name, copy.deepcopy(part, memo))
-        for name in ("action_space", "observation_space"):
-            space = getattr(type(layer), name, None)
-            if isinstance(space, spaces.Space) and name not in vars(layer):
-                setattr(layer, name, copy.deepcopy(space))
 
 
 def _constants(environment: Any) -> dict[int, Any]:
@@ -319,18 +329,30 @@ def _distinct(parts: list[Any]) -> list[Any]:
     return list({id(part): part for part in parts if _is_generator(part) and id(part) not in cores}.values())
 
 
-def _parts_of(environment: Any) -> list[Any]:
-    """The objects that an environment holds, by attributes and in containers of Python."""
-    parts, met = [environment], {id(environment)}
+def generators_of(environment: Any) -> list[Any]:
+    """The random generators that an environment reaches, but for those of classes, modules and functions."""
+    parts, addresses = [environment], {id(environment)}
     for part in parts:  # grows on the way
-        held = part.values() if isinstance(part, Mapping) else part if isinstance(part, (list, tuple, set)) else ()
-        if not isinstance(part, (type, ModuleType)):
-            held = [*held, *getattr(part, "__dict__", {}).values()]
-        for child in held:
-            if id(child) not in met:
-                met.add(id(child))
+        for child in gc.get_referents(part) if not _is_generator(part) else ():
+            is_part = _is_generator(child) or (gc.is_tracked(child) and not isinstance(child, _NO_PARTS))
+            if is_part and id(child) not in addresses and len(parts) < _MOST_PARTS:
+                addresses.add(id(child))
                 parts.append(child)
-    return parts
+    return _distinct(parts)
+
+
+def shares_generators(environment: Any, original: Any) -> bool:
+    """Whether a copy draws from generators of its original."""
+    own = {id(generator) for generator in generators_of(environment)}
+    return any(id(generator) in own for generator in generators_of(original))
+
+
+def _kept(observation: Any) -> Any:
+    """A copy, because the environment may write into its observation; one that cannot be copied is kept itself."""
+    try:
+        return copy.deepcopy(observation)
+    except Exception:  # as a tensor with a gradient raises, or a generator
+        return observation
 
 
 def _is_torch(part: Any) -> bool:
@@ -350,6 +372,8 @@ def _state_of(generator: Any) -> Any:
         return generator.n_children_spawned
     if _is_torch(generator):
         return generator.get_state().numpy().tobytes()
+    if isinstance(generator, np.random.RandomState):
+        return pickle.dumps(generator.get_state(legacy=False))  # with a normal number that it has in store
     return pickle.dumps(_core(generator).state)  # some states hold arrays
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from engram.errors import IllegalAction, check_whole
 from engram.games.game import NATURE
-from engram.games.gymnasium.copies import layers_of
+from engram.games.gymnasium.copies import layers_of, shares_generators
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN
 
@@ -36,10 +36,10 @@ def transitions(environment: Any) -> Table | None:
     """The table of an environment whose steps follow it; None for any other.
 
     A copy is stepped, wrappers included: in each state each action, until every result that the table lists has come,
-    at most `MOST_TRIES` times. An action of one listed result is tried as often, but not beyond `MOST_STEPS` in all.
-    A result that is not listed shows that the table is incomplete, as in Taxi with `fickle_passenger`, or that a
-    wrapper changes actions or rewards, or truncates. Observations play no part, nor do limits of steps, see
-    `steps_left`.
+    at most `MOST_TRIES` times. Actions of one listed result are tried as often; in large tables they share `MOST_STEPS`,
+    with one step each at least. A result that is not listed shows that the table is incomplete, as in Taxi with
+    `fickle_passenger`, or that a wrapper changes actions or rewards, or truncates. Observations play no part, nor do
+    limits of steps, see `steps_left`.
     """
     source: Any = getattr(environment.unwrapped, "P", None)
     try:
@@ -50,6 +50,8 @@ def transitions(environment: Any) -> Table | None:
             for state in range(len(source))
         ]
         trial = copy.deepcopy(environment)
+        if shares_generators(trial, environment):
+            return None
         for layer in _limits(trial):
             layer._max_episode_steps, layer._elapsed_steps = sys.maxsize, 0
         places = itertools.product(range(len(table)), range(len(table[0])))

@@ -22,7 +22,9 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
 
     It always runs to the root, because simulations in flight may have been backed up through a proven node.
 
-    Cost: O(depth), and O(visited children) for each node above a proven one.
+    Where the path enters a proven node, `bar_proven` keeps room for the other moves.
+
+    Cost: O(depth), and O(visited children) for each node above a proven one or with barred children.
     Source: Winands, Björnsson and Saito, "Monte-Carlo tree search solver", 2008.
     Deviation: draws and any other outcome are proven too, once all moves are.
     """
@@ -54,7 +56,9 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
 
 @compiled(inline=True)
 def bar_proven(nodes, node, bars):
-    """Sets whether visits of an unproven node leave out its proven children: while unproven ones have below √N of N.
+    """Sets whether visits of an unproven node leave out its proven children.
+
+    They do while the unproven children have fewer than √N of its N visits.
 
     Without it a rule visits a proven draw, whose value does not fall, while the bounds of the others grow like √(ln N).
     √N visits move the mean by 2/√N at most, like its standard error.

@@ -36,7 +36,7 @@ def band(points: Sequence[Point]) -> CurveBand:
     """The score by episode, over seeds.
 
     With several seeds the interval is Student's t for their mean, which includes the variance between seeds. It holds
-    Wilson's over all games, which is the interval of one seed: few seeds may have equal scores by chance.
+    Wilson's over all games, because few seeds may have equal scores by chance. One seed has Wilson's alone.
     """
     rows = []
     for episode, group in _by_episode(points).items():

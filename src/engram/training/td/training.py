@@ -20,7 +20,7 @@ from engram.fleet import Link, fleet, on_cluster
 from engram.memory.values import table_files
 from engram.rng import derive_seed
 from engram.storage import whole
-from engram.training.history import MEASURED, Point, TrainingResults
+from engram.training.history import MEASURED, Point, TrainingResults, of_seeds
 from engram.training.td.diagnosis import diagnose
 from engram.training.td.episodes import TdLearner, files_of_seed
 from engram.training.td.settings import EvaluationPlan, TdConfiguration
@@ -85,7 +85,7 @@ def train(
             begun.append(TdProgress(seed, number))
     if output.exists():
         merged = table_files.about(output, configuration.identity).get("seeds")
-        parts = output.parent.glob(f"{glob.escape(output.stem)}.seed[0-9]*{glob.escape(output.suffix)}")
+        parts = output.parent.glob(f"{glob.escape(output.stem)}.seed[-0-9]*{glob.escape(output.suffix)}")
         if not isinstance(merged, int) or len(list(parts)) < merged:
             raise InvalidFile(
                 f"{output} is a table without the files of its seeds, so it cannot go on: name another file"
@@ -112,8 +112,8 @@ def train(
         merged = table_files.merge(tables, configuration.capacity)
         table_files.save(output, merged, {**configuration.metadata, "seeds": len(seeds), "episodes": episodes})
         opponents = {opponent.name for opponent in plan.opponents} | {MEASURED}
-        return [point for point in results.points(plan.key(configuration))
-                if point.seed in seeds and point.episode <= episodes and point.opponent in opponents]  # fmt: skip
+        return [point for point in of_seeds(results.points(plan.key(configuration)), seeds)
+                if point.episode <= episodes and point.opponent in opponents]  # fmt: skip
 
 
 def train_seed(
@@ -160,8 +160,8 @@ def _save(learner: TdLearner, path: Path, saved: Callable[[Path], None]) -> floa
 def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults) -> Iterator[Point]:
     """Measures a table by the plan, except for points that the database holds."""
     configuration, history = learner.configuration, learner.history
-    stored = {point.opponent for point in results.points(plan.key(configuration))
-              if (point.seed, point.episode) == (learner.seed, learner.num_episodes)}  # fmt: skip
+    stored = {point.opponent for point in of_seeds(results.points(plan.key(configuration)), [learner.seed])
+              if point.episode == learner.num_episodes}  # fmt: skip
     states: dict[str, Any] = {
         "seed": learner.seed, "episode": learner.num_episodes,
         "findings": tuple(diagnose(configuration, learner.game, history)),
@@ -215,7 +215,7 @@ def _train_afar(
     The state of a seed follows what comes back, so that a worker in place of one that died begins at the last save.
     """
     points = results.points(plan.key(configuration))
-    states = {seed: _Seed(seed, {}, [point for point in points if point.seed == seed]) for seed in seeds}
+    states = {seed: _Seed(seed, {}, of_seeds(points, [seed])) for seed in seeds}
     for seed, state in states.items():
         state.files = {path.name: path.read_bytes() for path in files_of_seed(seed_file(output, seed))}
     texts = [configuration.game, configuration.opponent, *(opponent.text for opponent in plan.opponents)]
