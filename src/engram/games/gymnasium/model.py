@@ -36,8 +36,8 @@ def transitions(environment: Any) -> Table | None:
     """The table of an environment whose steps follow it; None for any other.
 
     A copy is stepped, wrappers included: in each state each action, until every result that the table lists has come,
-    at most `MOST_TRIES` times. Actions of one listed result are tried as often; in large tables they share `MOST_STEPS`,
-    with one step each at least. A result that is not listed shows that the table is incomplete, as in Taxi with
+    at most `MOST_TRIES` times. Actions of one listed result are tried as often; in large tables they share `MOST_STEPS`
+    steps, one each at least. A result that is not listed shows that the table is incomplete, as in Taxi with
     `fickle_passenger`, or that a wrapper changes actions or rewards, or truncates. Observations play no part, nor do
     limits of steps, see `steps_left`.
     """
