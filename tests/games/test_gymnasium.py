@@ -6,7 +6,9 @@ import copy
 import math
 import random
 from collections import deque
+from functools import lru_cache
 
+import numba
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -317,6 +319,36 @@ class SharingInAList(Within):
         return copy.copy(self)
 
 
+class SharingOld(Counter):
+    """Its copies share an old generator."""
+
+    def reset(self, **options):
+        self.old = np.random.RandomState(3)
+        return super().reset(**options)
+
+    def stride(self, action):
+        return action if self.old.random() < 0.5 else 1
+
+    def __deepcopy__(self, memo):
+        return copy.copy(self)
+
+
+class Unused(Counter):
+    """Reaches generators from which no step draws."""
+
+    def __init__(self, spare):
+        self.spare = [spare, lru_cache(None)(self.stride), numba.njit(lambda number: number)]
+
+    def __deepcopy__(self, memo):
+        return copy.copy(self)
+
+
+def test_a_generator_that_no_step_uses_is_no_hindrance():
+    game = environment_game(Unused(np.random.default_rng(3)), "unused", max_steps=5, bounds=(-5.0, 0.0))
+    result = engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=300), seed=0)
+    assert result.value == pytest.approx(-3.0, abs=0.3)
+
+
 class Normal(Within):
     """Draws normal numbers, of which an old generator has one in store."""
 
@@ -554,9 +586,10 @@ class WithoutReward(Counter):
         (WithinBits, "draws random numbers in its steps"),
         (Spawning, "draws random numbers in its steps"),
         (Sharing, "draws random numbers in its steps"),
-        (Apart, "each copy draws from random generators of its own, .* must pass its `memo` on"),
-        (ApartInADeque, "each copy draws from random generators of its own"),
-        (SharingInAList, "a copy shares a random generator with the environment: copy it, too"),
+        (Apart, "copies draw from random generators out of the game's sight, .* must copy them with its `memo`"),
+        (ApartInADeque, "copies draw from random generators out of the game's sight"),
+        (SharingInAList, "copies draw from random generators out of the game's sight"),
+        (SharingOld, "draws random numbers in its steps"),
         (Normal, "draws random numbers in its steps"),
         (Global, "the same moves led to two positions: a copy must share nothing"),
         (Shared, "__deepcopy__ must return a copy, not the environment itself"),
@@ -569,7 +602,7 @@ def test_unfaithful_copies_are_refused_in_a_sentence(kind, word):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", [Within, WithinOld, WithinTwister, WithinBits, Spawning, Sharing, Normal])
+@pytest.mark.parametrize("kind", [Within, WithinOld, WithinTwister, WithinBits, Spawning, Sharing, SharingOld, Normal])
 def test_nature_seeds_every_generator(kind):
     game = own(kind, draws=16, bounds=(-5.0, 0.0))
     engram.check_game(game, games=5)

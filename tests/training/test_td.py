@@ -297,6 +297,11 @@ def test_a_training_that_goes_on_first_tells_the_episodes_of_every_seed(tmp_path
     assert rows[0] == (0, 3) and dict(rows) == {0: 4, 1: 4}
 
 
+def test_seeds_that_a_database_would_take_for_one_are_refused(tmp_path):
+    with pytest.raises(InvalidParameter, match="must differ, also modulo"):
+        train(SMALL, tmp_path / "x.table", episodes=1, seeds=(-1, 2**64 - 1))
+
+
 def test_points_are_recorded_once(tmp_path):
     point = Point(0, 4, "uct", 4, 1, 2, 1, 4, 10, 100, {"mistakes": 0.25}, ("exploration collapsed: …",))
     with TrainingResults(tmp_path / "x.sqlite") as results:

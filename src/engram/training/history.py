@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sql
@@ -102,9 +103,10 @@ def recorded_settings(results: Results) -> dict[str, str]:
 
 
 def of_seeds(points: Iterable[Point], seeds: Iterable[int]) -> list[Point]:
-    """The points of some seeds; a database holds seeds modulo 2⁶⁴."""
+    """The points of some seeds, by episode, seed and opponent; a database holds seeds modulo 2⁶⁴."""
     numbers = {seed % 2**64: seed for seed in seeds}
-    return [replace(point, seed=numbers[point.seed % 2**64]) for point in points if point.seed % 2**64 in numbers]
+    own = [replace(point, seed=numbers[point.seed % 2**64]) for point in points if point.seed % 2**64 in numbers]
+    return sorted(own, key=attrgetter("episode", "seed", "opponent"))
 
 
 def num_points(results: Results) -> int:

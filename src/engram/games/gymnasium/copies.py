@@ -160,7 +160,7 @@ class CopyGame(PythonGame):
         states = [shown(observation), *map(repr, self.generator_states())]
         self.salt = derive_seed(*(states if seed is None else ["start", seed]))
         self._generators = _distinct([*self._generators, *(getattr(space, "_np_random", None) for space in spaces)])
-        self._check_copies(start, environment)
+        self._check_copies(start)
         observation = _kept(observation)
         kind = _DrawnState if draws else CopyState
         super().__init__(
@@ -189,24 +189,22 @@ class CopyGame(PythonGame):
                 "__deepcopy__ that copies all that its steps read and change"
             ) from None
 
-    def _check_copies(self, start: Any, environment: Any) -> None:
-        """Refuses copies that share a generator with the environment, or draw from their own in random steps.
+    def _check_copies(self, start: Any) -> None:
+        """Refuses copies that draw from generators which the game does not hold, in one random game of some steps.
 
         Raises:
           InvalidGame: they do.
         """
         twin, draw = self.copied(start), random.Random(0).random
         generators = [part for part in generators_of(twin) if not any(part is own for own in self._generators)]
-        if shares_generators(twin, environment):
-            raise InvalidGame(f"{self.name}: a copy shares a random generator with the environment: copy it, too")
         before = [_state_of(generator) for generator in generators]
         for _ in range(min(self.max_steps, _TRIAL_STEPS) if generators else 0):
             if self.results(twin.step(self.first_action + int(draw() * self.num_choices)))[2]:
                 break
         if before != [_state_of(generator) for generator in generators]:
             raise InvalidGame(
-                f"{self.name}: each copy draws from random generators of its own, which a search would foresee: "
-                "__deepcopy__ must pass its `memo` on, as in copy.deepcopy(part, memo)"
+                f"{self.name}: copies draw from random generators out of the game's sight, and a search would foresee "
+                "them: __deepcopy__ must copy them with its `memo`, as in copy.deepcopy(part, memo)"
             )
 
     def results(self, answer: Any) -> tuple[Any, float, bool]:
@@ -303,7 +301,7 @@ def _own_parts(environment: Any, original: Any) -> None:
         of_class = {name: getattr(type(layer), name, None) for name in ("action_space", "observation_space")}
         for name, part in (of_class | vars(layer)).items():
             is_shared = name not in vars(layer) or id(part) in parts_of_original
-            if is_shared and isinstance(part, (spaces.Space, *GENERATORS)):
+            if is_shared and (isinstance(part, spaces.Space) or _is_generator(part)):
                 setattr(layer, name, copy.deepcopy(part, memo))
 
 
@@ -316,7 +314,8 @@ def _constants(environment: Any) -> dict[int, Any]:
         id(part): part
         for layer in layers_of(environment)
         for name, part in vars(layer).items()
-        if isinstance(part, (spaces.Space, EnvSpec, np.random.Generator))
+        if isinstance(part, (spaces.Space, EnvSpec))
+        or _is_generator(part)
         or (name == "P" and isinstance(part, dict))  # Gymnasium's table
     }
 
@@ -339,12 +338,6 @@ def generators_of(environment: Any) -> list[Any]:
                 addresses.add(id(child))
                 parts.append(child)
     return _distinct(parts)
-
-
-def shares_generators(environment: Any, original: Any) -> bool:
-    """Whether a copy draws from generators of its original."""
-    own = {id(generator) for generator in generators_of(environment)}
-    return any(id(generator) in own for generator in generators_of(original))
 
 
 def _kept(observation: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from engram.errors import IllegalAction, check_whole
 from engram.games.game import NATURE
-from engram.games.gymnasium.copies import layers_of, shares_generators
+from engram.games.gymnasium.copies import layers_of
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN
 
@@ -50,8 +50,6 @@ def transitions(environment: Any) -> Table | None:
             for state in range(len(source))
         ]
         trial = copy.deepcopy(environment)
-        if shares_generators(trial, environment):
-            return None
         for layer in _limits(trial):
             layer._max_episode_steps, layer._elapsed_steps = sys.maxsize, 0
         places = itertools.product(range(len(table)), range(len(table[0])))

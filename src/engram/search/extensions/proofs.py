@@ -61,7 +61,7 @@ def bar_proven(nodes, node, bars):
     They do while the unproven children have fewer than √N of its N visits.
 
     Without it a rule visits a proven draw, whose value does not fall, while the bounds of the others grow like √(ln N).
-    √N visits move the mean by 2/√N at most, like its standard error.
+    √N visits move the mean by 2/√N, like its standard error.
     """
     if not bars and not node.flags & BARS:
         return

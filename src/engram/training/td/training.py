@@ -75,6 +75,8 @@ def train(
     """
     if episodes < 0 or workers < 1 or not seeds:
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
+    if len({seed % 2**64 for seed in seeds}) < len(seeds):
+        raise InvalidParameter("the seeds of a training must differ, also modulo 2⁶⁴")
     output = Path(output)
     tell, begun = progress or (lambda now: None), list[TdProgress]()
     for path, seed in ((seed_file(output, seed), seed) for seed in seeds):
