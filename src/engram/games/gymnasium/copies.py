@@ -9,27 +9,20 @@ many seeds for the generators before each step.
 from __future__ import annotations
 
 import copy
-import gc
-import pickle
 import random
 from collections.abc import Mapping
 from contextlib import suppress
-from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from engram.errors import InvalidGame
 from engram.games.game import NATURE
+from engram.games.gymnasium.generators import distinct, generators_of, is_generator, set_seed, state_of
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN, derive_seed
 
-GENERATORS = (
-    np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random
-)  # fmt: skip
 _TRIAL_STEPS = 50
-_MOST_PARTS = 100_000
-_NO_PARTS = (type, ModuleType, FunctionType, FrameType)
 _ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -137,7 +130,7 @@ class CopyGame(PythonGame):
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
         self.name = name
         constants = _constants(environment).items()
-        self._shared = {key: part for key, part in constants if not (_is_generator(part) or _spaces_in(part))}
+        self._shared = {key: part for key, part in constants if not (is_generator(part) or _spaces_in(part))}
         start = self.copied(environment)  # with generators of its own: the caller's stay as they are
         if {*map(id, layers_of(start))} & {*map(id, layers_of(environment))}:
             raise InvalidGame(f"{name}: __deepcopy__ must return a copy, not the environment itself")
@@ -155,11 +148,11 @@ class CopyGame(PythonGame):
         memo = dict(self._shared)
         self.copied(start, memo)
         parts = [*self._shared.values(), *memo.get(id(memo), [])]  # a memo lists all copies under its own address
-        self._generators = _distinct(parts)
+        self._generators = distinct(parts)
         self._shared |= {id(part): part for part in self._generators}
         states = [shown(observation), *map(repr, self.generator_states())]
         self.salt = derive_seed(*(states if seed is None else ["start", seed]))
-        self._generators = _distinct([*self._generators, *(getattr(space, "_np_random", None) for space in spaces)])
+        self._generators = distinct([*self._generators, *(getattr(space, "_np_random", None) for space in spaces)])
         self._check_copies(start)
         observation = _kept(observation)
         kind = _DrawnState if draws else CopyState
@@ -197,11 +190,11 @@ class CopyGame(PythonGame):
         """
         twin, draw = self.copied(start), random.Random(0).random
         generators = [part for part in generators_of(twin) if not any(part is own for own in self._generators)]
-        before = [_state_of(generator) for generator in generators]
+        before = [state_of(generator) for generator in generators]
         for _ in range(min(self.max_steps, _TRIAL_STEPS) if generators else 0):
             if self.results(twin.step(self.first_action + int(draw() * self.num_choices)))[2]:
                 break
-        if before != [_state_of(generator) for generator in generators]:
+        if before != [state_of(generator) for generator in generators]:
             raise InvalidGame(
                 f"{self.name}: copies draw from random generators out of the game's sight, and a search would foresee "
                 "them: __deepcopy__ must copy them with its `memo`, as in copy.deepcopy(part, memo)"
@@ -226,7 +219,7 @@ class CopyGame(PythonGame):
 
     def generator_states(self) -> list[Any]:
         """The states of the environment's random generators."""
-        return [_state_of(generator) for generator in self._generators]
+        return [state_of(generator) for generator in self._generators]
 
     def check_draws(self, before: list[Any]) -> None:
         """Refuses steps that have drawn random numbers since the generators were in the states `before`.
@@ -244,18 +237,7 @@ class CopyGame(PythonGame):
     def reseed(self, seed: int) -> None:
         """Sets each of the environment's random generators by a seed of its own from this one."""
         for number, generator in enumerate(self._generators):
-            own = derive_seed(seed, number)
-            if isinstance(generator, random.Random):
-                generator.seed(own)
-            elif isinstance(generator, np.random.SeedSequence):
-                generator.__init__(own)  # type: ignore[misc]
-            elif _is_torch(generator):
-                generator.manual_seed(own & _MASK >> 1)
-            elif isinstance(generator, np.random.RandomState):
-                generator.set_state({**type(_core(generator))(own).state, "has_gauss": 0, "gauss": 0.0})
-            else:
-                core = _core(generator)
-                core.state = type(core)(own).state
+            set_seed(generator, derive_seed(seed, number))
 
     def action_name(self, action: int, state: Any = None) -> str:
         return f"draw{action}" if state is not None and state.intent >= 0 else str(action)
@@ -301,7 +283,7 @@ def _own_parts(environment: Any, original: Any) -> None:
         of_class = {name: getattr(type(layer), name, None) for name in ("action_space", "observation_space")}
         for name, part in (of_class | vars(layer)).items():
             is_shared = name not in vars(layer) or id(part) in parts_of_original
-            if is_shared and (isinstance(part, spaces.Space) or _is_generator(part)):
+            if is_shared and (isinstance(part, spaces.Space) or is_generator(part)):
                 setattr(layer, name, copy.deepcopy(part, memo))
 
 
@@ -315,29 +297,9 @@ def _constants(environment: Any) -> dict[int, Any]:
         for layer in layers_of(environment)
         for name, part in vars(layer).items()
         if isinstance(part, (spaces.Space, EnvSpec))
-        or _is_generator(part)
+        or is_generator(part)
         or (name == "P" and isinstance(part, dict))  # Gymnasium's table
     }
-
-
-def _distinct(parts: list[Any]) -> list[Any]:
-    """The random generators among some parts, each once, and the seed sequences of NumPy's."""
-    owners = [part for part in parts if isinstance(part, (np.random.Generator, np.random.RandomState))]
-    cores = {id(_core(owner)) for owner in owners}
-    parts = [*parts, *(_core(owner).seed_seq for owner in owners)]
-    return list({id(part): part for part in parts if _is_generator(part) and id(part) not in cores}.values())
-
-
-def generators_of(environment: Any) -> list[Any]:
-    """The random generators that an environment reaches, but for those of classes, modules and functions."""
-    parts, addresses = [environment], {id(environment)}
-    for part in parts:  # grows on the way
-        for child in gc.get_referents(part) if not _is_generator(part) else ():
-            is_part = _is_generator(child) or (gc.is_tracked(child) and not isinstance(child, _NO_PARTS))
-            if is_part and id(child) not in addresses and len(parts) < _MOST_PARTS:
-                addresses.add(id(child))
-                parts.append(child)
-    return _distinct(parts)
 
 
 def _kept(observation: Any) -> Any:
@@ -346,35 +308,6 @@ def _kept(observation: Any) -> Any:
         return copy.deepcopy(observation)
     except Exception:  # as a tensor with a gradient raises, or a generator
         return observation
-
-
-def _is_torch(part: Any) -> bool:
-    """Whether it is a generator of PyTorch, which need not be installed."""
-    return type(part).__module__ == "torch._C" and type(part).__name__ == "Generator"
-
-
-def _is_generator(part: Any) -> bool:
-    return isinstance(part, GENERATORS) or _is_torch(part)
-
-
-def _state_of(generator: Any) -> Any:
-    """A generator's state, to be compared."""
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    if isinstance(generator, np.random.SeedSequence):
-        return generator.n_children_spawned
-    if _is_torch(generator):
-        return generator.get_state().numpy().tobytes()
-    if isinstance(generator, np.random.RandomState):
-        return pickle.dumps(generator.get_state(legacy=False))  # with a normal number that it has in store
-    return pickle.dumps(_core(generator).state)  # some states hold arrays
-
-
-def _core(generator: Any) -> Any:
-    """The bit generator of one of NumPy's."""
-    if isinstance(generator, np.random.BitGenerator):
-        return generator
-    return generator._bit_generator if isinstance(generator, np.random.RandomState) else generator.bit_generator
 
 
 def shown(observation: Any) -> str:
