@@ -34,8 +34,8 @@ _MESSAGES = (
      "state's record or in a parameter"),
     (r">>> (?:static_)?getitem\((\w+), ", "{0} has no entries"),
     (r">>> (int|float)\((?:Literal\[str\]|unicode)", "compiled code cannot make a number from a text"),
-    (r"[gs]etitem\(array\(\w+, 1d, \w+\), \w*Tuple\(", "an array of one dimension takes one index: `encode` gets its "
-     "planes so"),
+    (r"[gs]etitem\(array\(\w+, 1d, \w+\), \w*Tuple\(", "an array of one dimension takes one index; the planes of "
+     "`encode` are such an array"),
     (r"Unsupported array index type (\w+)|getitem\((?!\w*Tuple).*, (float\d+)\)|setitem\(.*, (float\d+), [^()]+\)",
      "an index is a float: / gives one, and so does int64 mixed with uint64; use //, or np.int64(...) around one of "
      "them"),

@@ -78,16 +78,16 @@ def _is_followed(
     environment: Any, outcomes: list[tuple[float, int, float, bool]], state: int, action: int, sure_tries: int
 ) -> bool:
     """Whether steps of an action have results that the table lists; `sure_tries` steps where it lists one."""
-    core, unmet = environment.unwrapped, {outcome[1:] for outcome in outcomes}
-    listed = frozenset(unmet)
-    for number in range(MOST_TRIES):
+    core, results = environment.unwrapped, {outcome[1:] for outcome in outcomes}
+    is_sure, to_come = len(results) == 1, set(results)
+    for _ in range(sure_tries if is_sure else MOST_TRIES):
         core.s = state
         _, reward, is_over, is_truncated, *_ = environment.step(action)
         result = int(core.s), float(reward), bool(is_over)
-        if is_truncated or result not in listed:
+        if is_truncated or result not in results:
             return False
-        unmet.discard(result)
-        if not unmet and number + 1 >= (sure_tries if len(listed) == 1 else 0):
+        to_come.discard(result)
+        if not (is_sure or to_come):
             break
     return True
 
