@@ -14,7 +14,7 @@ import numpy as np
 from numba import carray
 
 from engram import Evaluation
-from engram.arena.opponents import line_parameters
+from engram.arena.exact_values import line_parameters
 from engram.games.game import Game, game_dtype
 from engram.games.line.one_word import line
 from engram.games.line.solver.solver import Solver

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from engram.arena.depth_search import DepthSearch
-from engram.arena.opponents import DepthPlayer, line_parameters
+from engram.arena.exact_values import line_parameters
+from engram.arena.opponents import DepthPlayer
 from engram.arena.roster import player
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
@@ -230,8 +231,9 @@ def test_the_solver_plays_only_best_moves():
         choice = solver.choose(state, LIMIT, seed)
         assert choice.action in reader.run(state).actions  # the quickest win or the slowest loss, by both
         assert choice.value == np.sign(reader.run(state).value)
-    with pytest.raises(InvalidSpecification, match="line games"):
-        player(named_game("go:9"), "solver")
+    pig = named_game("pig:goal=10")
+    with pytest.raises(InvalidSpecification, match="can come again"):
+        player(pig, "solver").choose(pig.initial_state(), LIMIT, 0)
 
 
 # ---------------------------------------------------------------------------------- Python games

@@ -94,7 +94,7 @@ def test_every_rule_gets_the_same_seeds():
 
 
 def test_what_cannot_be_measured_is_refused():
-    with pytest.raises(InvalidSpecification, match="solved"):
+    with pytest.raises(InvalidSpecification, match="exact values"):
         truth("go:5", ["uct"], [10], positions=5)
     with pytest.raises(InvalidSpecification):
         truth("tic_tac_toe", ["utc"], [10], positions=5)

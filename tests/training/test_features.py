@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from typer.testing import CliRunner  # noqa: E402
 
 import engram  # noqa: E402
-from engram.arena.opponents import line_parameters  # noqa: E402
+from engram.arena.exact_values import line_parameters  # noqa: E402
 from engram.cli.app import app  # noqa: E402
 from engram.drivers.recollection import features_of  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter  # noqa: E402

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import InvalidParameter, InvalidState, OperatorError
+from engram.arena.sliced import SlicedSearch
+from engram.errors import InvalidParameter, InvalidState
 from engram.games.game import Game, State, copy_state, game_dtype
-from engram.native.addressed import Addressed
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 
 MAX_DEPTH = 100
-_SLICE_S = 0.03
 _PLY_COST = 2.0**-20
 
 _WHOLE = (
@@ -152,7 +151,7 @@ class DepthResult:
     seconds: float
 
 
-class DepthSearch(Addressed):
+class DepthSearch(SlicedSearch):
     """Minimax, or alpha-beta, to a fixed depth; the two give the same value and the same best actions.
 
     Args:
@@ -176,7 +175,7 @@ class DepthSearch(Addressed):
         if not 1 <= depth <= MAX_DEPTH:
             raise InvalidParameter(f"a depth must be 1 to {MAX_DEPTH}, not {depth}")
         self.game, self.depth, self.prune = game, min(int(depth), game.max_moves), bool(prune)
-        self._heuristic, self._slice = heuristic, 1000
+        self._heuristic = heuristic
         self._search: Any = None
 
     def warm_up(self) -> None:
@@ -228,25 +227,6 @@ class DepthSearch(Addressed):
         actions = tuple(int(action) for action in np.flatnonzero(self._values == best))
         return DepthResult(sign * best + 0.0, actions, int(search["nodes"]), time.perf_counter() - begin)
 
-    def _run_in_slices(self) -> None:
-        search = self._search[0]
-        done = False
-        while not done:
-            begin, before = time.perf_counter(), int(search["nodes"])
-            done = self._advance(before + self._slice)
-            self.game.raise_pending()
-            if search["failed"]:
-                raise OperatorError(f"{self.game.name}: a function of the game or the heuristic failed in the search")
-            wanted = (int(search["nodes"]) - before) * _SLICE_S / max(time.perf_counter() - begin, 1e-6)
-            self._slice = int(min(max(wanted, self._slice / 2, 16), self._slice * 2))
-
     def _advance(self, max_nodes: int) -> bool:
         search = self._search[0]
         return bool(advance(search, self._frames, self._actions, self._values, self._history, max_nodes))
-
-    def _release(self) -> None:
-        """Frees the objects that a Python game keeps for the addresses of these states."""
-        release = getattr(self.game, "release", None)
-        if release is not None:
-            for row in self._states:
-                release(row)

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from engram.arena.depth_search import DepthSearch
+from engram.arena.exact_values import exact_values
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
 from engram.errors import InvalidSpecification, choices
 from engram.games.game import Game, State
-from engram.games.line import one_word as line
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
-from engram.games.line.solver.solver import Solver
 from engram.games.python_game import PythonGame
 from engram.player import PLAYERS, Player
 from engram.specification import Specification
@@ -92,60 +91,38 @@ class DepthPlayer(Player):
 
 @PLAYERS.named("solver")
 class SolverPlayer(Player):
-    """Perfect play on small line boards.
+    """Perfect play in small games: line games by a solver of their own, others by enumeration of their positions.
 
-    It plays the quickest win, else a draw, else the slowest loss.
+    In line games it plays the quickest win, else a draw, else the slowest loss; elsewhere an action of the best value.
 
     Args:
-      game: a line game that is small enough for the solver.
+      game: any small game, for one player or two.
 
     Raises:
-      InvalidSpecification: another game.
-      TooLarge: the board is too large for the solver.
+      TooLarge: the game is too large; where positions are enumerated, `choose` finds out.
+      InvalidSpecification: by `choose`: a position of the game can come again.
 
     Cost: early positions of Connect-4 can take minutes a move; from about the 8th stone on, mostly less than a second.
+      Enumeration is at its slowest at the first move; see `engram.arena.enumeration`.
     """
 
     def __init__(self, game: Game):
-        self.text = "solver"
-        if not is_line_game(game):
-            raise InvalidSpecification(f"the solver plays line games such as connect_four, not {game.name}")
-        self._board = line_parameters(game)
-        Solver(*self._board, table_bytes=1 << 20)  # refuses a board that is too large, with a small table
-        self._cached_solver: Solver | None = None
-
-    @property
-    def _solver(self) -> Solver:
-        if self._cached_solver is None:
-            self._cached_solver = Solver(*self._board)
-        return self._cached_solver
+        self.text, self._exact = "solver", exact_values(game)
 
     def warm_up(self) -> None:
         """Compiles the solver."""
-        self._solver.scores([], [])
+        self._exact.warm_up()
 
     def close(self) -> None:
         """Frees the table."""
-        self._cached_solver = None
+        self._exact.clear()
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """A move of the best exact score; the seed decides among equals."""
-        begin, before = time.perf_counter(), self._solver.num_nodes
-        mine, stones = int(state["mine"]), int(state["stones"])
-        scores = self._solver.action_scores(mine, stones)
-        best = np.flatnonzero(scores == scores.max())
-        action = int(random.Random(seed).choice(best.tolist()))
-        value = float(np.sign(scores.max()))
-        return Choice(action, self._solver.num_nodes - before, time.perf_counter() - begin, value)
-
-
-def line_parameters(game: Game) -> tuple[int, int, int, bool]:
-    """Rows, columns, run and gravity of a line game."""
-    state = game.initial_state()
-    if game.state_dtype == line.state_dtype:
-        rows = int(state["height"]) - 1
-        return rows, int(state["cells"]).bit_count() // rows, int(state["run"]), bool(state["bottom"])
-    return int(state["rows"]), int(state["columns"]), int(state["run"]), bool(state["gravity"])
+        begin, before = time.perf_counter(), self._exact.nodes
+        actions, value = self._exact.best(state)
+        action = random.Random(seed).choice(actions)
+        return Choice(action, self._exact.nodes - before, time.perf_counter() - begin, value)
 
 
 def _leaf_address(game: Game, heuristic: str | Callable[[Any], float]) -> Callable[[], int]:

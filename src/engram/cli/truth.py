@@ -29,6 +29,9 @@ def truth(
         Optional[str], option("Budgets, with commas; default 100,1000 or 1000.", "--simulations", "-n")
     ] = None,
     positions: Annotated[int, whole("Positions, drawn by random play and solved.")] = 1000,
+    min_moves: Annotated[
+        Optional[int], whole("Fewest moves before a position; default a quarter of a game's.", "--min-moves", low=0)
+    ] = None,
     memory: Annotated[bool, option("Compare memory's values with the search's own, node by node.", "--memory")] = False,
     seed: options.Seed = 0,
     workers: options.Workers = None,
@@ -37,7 +40,7 @@ def truth(
     output: Annotated[Optional[Path], option("Folder for the figures, a plot and a report.", "--output", "-o")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure backup rules, or memories, against the exact values of a solved game."""
+    """Measure backup rules, or memories, against the exact values of a small game."""
     from engram.cli import truth_views
     from engram.cli.result_rows import RowFile
     from engram.errors import InvalidSpecification, MissingPackage
@@ -47,6 +50,7 @@ def truth(
     view, searches, measure = _measurement(search, rules, budgets, memory)
     setting: dict[str, Any] = {"game": game, "positions": positions, "seed": seed}
     setting |= {"simulations": budgets[0]} if memory else {}
+    setting |= {} if min_moves is None else {"min_moves": min_moves}
     file = None if output is None else RowFile(output / f"{view.name}.json", game, searches, setting, view.row)
     with options.place(cluster, gpu_share), Live("batches of searches", 1) as live:
         latest = "solving positions"
@@ -59,12 +63,16 @@ def truth(
             if file is not None:
                 file.add(rows)
 
+        def solving(positions: int) -> None:
+            live.update(0, f"solving positions: {positions:,}")
+
         def update(done: int, total: int) -> None:
             live.update(done, f"{done} of {total} batches; {latest}", total=total)
 
         live.update(0, latest)
         rows = measure(
-            game, positions=positions, seed=seed, workers=workers or default_workers(), rows_done=add, progress=update,
+            game, positions=positions, seed=seed, workers=workers or default_workers(), min_moves=min_moves,
+            rows_done=add, progress=update, solving=solving,
             earlier_rows=file.rows if file is not None else [],
         )  # fmt: skip
     if not rows:

@@ -15,14 +15,14 @@ from itertools import islice
 import numpy as np
 
 from engram.arena.configuration import files_named
-from engram.arena.truth.exact_values import exact_values
+from engram.arena.exact_values import best_actions, exact_values, random_action
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
 from engram.drivers.search import Search
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_whole
 from engram.fleet import spread
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import NATURE, Game, State
 from engram.intervals import NORMAL_95, wilson
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
@@ -37,7 +37,7 @@ class SolvedPosition:
 
     Attributes:
       moves: from the initial state to the position.
-      value: in [-1, 1] for the player to move under perfect play; in line games +1, 0 or -1: win, draw or loss.
+      value: for the player to move under perfect play, in the game's units: as a rule in [-1, 1].
       keeping: the actions that keep the value.
       can_spoil: whether some legal action loses value, so that a mistake is possible.
     """
@@ -80,38 +80,42 @@ IN_VAIN = 3000
 """Random games in a row without a new position, after which the game is assumed to have no more."""
 
 
-def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | None = None) -> list[SolvedPosition]:
-    """Distinct positions of a game from random play, with their exact values.
+def solved_positions(
+    game: Game, count: int, seed: int = 0, min_moves: int | None = None, solving: Callable[[int], None] | None = None
+) -> list[SolvedPosition]:
+    """Distinct positions of a game from random play, with their exact values; in none of them does nature move.
 
     Args:
-      game: a small line game, or `p_game`. count: number of positions, ≥ 1. seed: of the random play.
-      min_moves: lowest number of moves; default a quarter of a game's, because early positions take long to solve.
+      game: a small game, see `exact_values`. count: number of positions, ≥ 1. seed: of the random play.
+      min_moves: lowest number of moves, nature's too, ≥ 0; default a quarter of the longest game's, because early
+        positions take long to solve.
+      solving: as for `exact_values`.
 
     Raises:
-      InvalidSpecification: another game. TooLarge: too large for the solver.
+      TooLarge: the game is too large for its solver.
+      InvalidSpecification: a position of the game can come again.
       InvalidParameter: the game has fewer positions.
     """
-    exact = exact_values(game)
-    least = game.max_moves // 4 if min_moves is None else min_moves
+    exact = exact_values(game, solving)
+    longest = exact.longest_game(derive_seed("length", game.name, seed))
+    least = longest // 4 if min_moves is None else check_whole("min_moves", min_moves, 0, longest - 1)
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
     in_vain = 0
     while len(positions) < count and in_vain < IN_VAIN:
         in_vain += 1
         state, moves = game.initial_state(), []
-        for _ in range(rng.randint(least, game.max_moves - 1)):
-            legal = game.legal_actions(state)
-            if not legal:
+        for _ in range(rng.randint(least, longest - 1)):
+            if game.is_over(state):
                 break
-            moves.append(rng.choice(legal))
+            moves.append(random_action(game, state, rng))
             state = game.play(state, moves[-1])
-        if game.is_over(state) or game.hash(state) in positions:
+        if game.is_over(state) or game.to_play(state) == NATURE or game.hash(state) in positions:
             continue
         values = exact.of_actions(state)
-        best = max(values.values())
-        keeping = tuple(action for action, value in values.items() if value == best)
+        keeping, best = best_actions(values)
         in_vain = 0
-        positions[game.hash(state)] = SolvedPosition(tuple(moves), best, keeping, len(keeping) < len(values))
+        positions[game.hash(state)] = SolvedPosition(tuple(moves), best, tuple(keeping), len(keeping) < len(values))
     if len(positions) < count:
         raise InvalidParameter(f"{game.name} gave only {len(positions)} different positions of the {count} asked for")
     return list(positions.values())
@@ -173,11 +177,12 @@ def truth(
     game: Game | str, searches: Sequence[str], simulations: Sequence[int], *, positions: int = 1000, seed: int = 0,
     min_moves: int | None = None, workers: int = 1, earlier_rows: Sequence[TruthRow] = (),
     rows_done: Callable[[list[TruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
+    solving: Callable[[int], None] | None = None,
 ) -> list[TruthRow]:  # fmt: skip
     """Measures every search at every budget on the same solved positions.
 
     Args:
-      game: a game with exact values (a line game, `p_game`), or its name; with several workers its name.
+      game: a small game, see `exact_values`, or its name; with several workers its name.
       searches: specifications. simulations: budgets.
       positions: number of positions. seed: of positions and searches.
       min_moves: as for `solved_positions`.
@@ -185,6 +190,7 @@ def truth(
       earlier_rows: of the same arguments; they are not measured again.
       rows_done: called with each new row, in a list, at once, so that an interruption loses no finished row.
       progress: called with the numbers of finished and of all batches of searches.
+      solving: as for `exact_values`.
 
     Returns: the rows, in the order of searches and budgets.
 
@@ -202,7 +208,7 @@ def truth(
     wanted = [(text, budget) for text in searches for budget in simulations]
     missing = [key for key in dict.fromkeys(wanted) if key not in rows]
     if missing:
-        solved = solved_positions(played, positions, seed, min_moves)
+        solved = solved_positions(played, positions, seed, min_moves, solving)
         for (text, budget), figures in in_chunks(measure, game, missing, solved, CHUNK, workers, progress, seed):
             rows[text, budget] = summarise(text, budget, solved, np.concatenate(figures))
             if rows_done is not None:

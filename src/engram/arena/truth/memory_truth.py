@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from engram.arena.exact_values import exact_values
 from engram.arena.truth.backup_truth import SolvedPosition, in_chunks, searched, solved_positions
-from engram.arena.truth.exact_values import exact_values
 from engram.drivers.limit import Limit
 from engram.drivers.recollection import recollect
 from engram.drivers.search import Search
@@ -77,23 +77,28 @@ class MemoryTruthRow:
 def memory_truth(
     game: str, searches: Sequence[str], simulations: int, *, positions: int = 200, each: int = 20, seed: int = 0,
     workers: int = 1, earlier_rows: Sequence[MemoryTruthRow] = (),
-    rows_done: Callable[[list[MemoryTruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
+    min_moves: int | None = None, rows_done: Callable[[list[MemoryTruthRow]], None] | None = None,
+    progress: Callable[[int, int], None] | None = None, solving: Callable[[int], None] | None = None,
 ) -> list[MemoryTruthRow]:  # fmt: skip
     """Compares V̂ and V̂_M with exact values by visit count.
 
     Args:
-      game: a line game, or `p_game`. searches: specifications with a memory. simulations: of each search.
+      game: a small game, see `exact_values`, of two players with outcomes in [-1, 1] alone.
+      searches: specifications with a memory. simulations: of each search.
       positions: number of roots from random play, the same for every search.
       each: nodes drawn from each class of visits (1, 2-3, 4-7, …) of each tree, ≥ 1.
       seed: of positions, searches and drawn nodes. workers: processes, ≥ 1.
       earlier_rows: of the same arguments; they are not measured again.
+      min_moves, solving: as for `solved_positions`.
       rows_done: called with the rows of each search at once.
       progress: called with the numbers of finished and of all batches of searches.
 
     Raises:
-      InvalidSpecification: a search has no memory, or the game is not solved.
+      InvalidSpecification: a search has no memory. Else as `solved_positions`.
+      InvalidParameter: the game has rewards, chance or another feature beyond the above.
     """
     played = game_of(game)
+    played.require_plain("comparing memories with exact values")
     for text in searches:
         advice = position_memory(assemble(played, preset(text)).extensions, text, "compare with").advice
         if advice is not None and advice.corrects:
@@ -108,7 +113,7 @@ def memory_truth(
     }
     missing = [text for text in rows if not rows[text]]
     if missing:
-        solved = solved_positions(played, positions, seed)
+        solved = solved_positions(played, positions, seed, min_moves, solving)
         keys = [(text, simulations) for text in missing]
         for (text, _), errors in in_chunks(node_errors, game, keys, solved, CHUNK, workers, progress, each, seed):
             for number, part in enumerate(errors):
@@ -131,8 +136,7 @@ def node_errors(
         places = _draw(searcher, each, rng)
         states = [played.play_moves(moves, state) for moves in moves_below(searcher, places)]
         # Exact values are for the player to move, all others for player 0.
-        signs = np.array([1.0 if played.to_play(state) == 0 else -1.0 for state in states])
-        truth = signs * exact.of(states)
+        truth = np.array([exact.sign(state) for state in states]) * exact.of(states)
         nodes, column = searcher.tree.nodes, searcher.tree.rows(searcher.tree.advice[0].column)
         others = np.array([answer_of_others(searcher, state) for state in states])
         errors = [np.abs(estimate - truth) for estimate in (nodes["value"][places], column["value"][places], others)]

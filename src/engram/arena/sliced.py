@@ -1,0 +1,51 @@
+"""The part that depth-first searches share: a stack of states in compiled code, run in slices."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from engram.errors import OperatorError
+from engram.games.game import Game
+from engram.native.addressed import Addressed
+
+_SLICE_S = 0.03
+
+
+class SlicedSearch(Addressed):
+    """A search whose loop returns after some visited positions, so that Ctrl-C is handled between two slices.
+
+    Attributes:
+      game: its game.
+    """
+
+    game: Game
+    _search: Any  # (1,) record with the fields `nodes`, positions visited so far, and `failed`
+    _states: np.ndarray  # (plies, words) the stack
+    _slice = 1000
+
+    @abstractmethod
+    def _advance(self, max_nodes: int) -> bool:
+        """Searches on until `nodes` reaches `max_nodes`; returns whether the search is done."""
+
+    def _run_in_slices(self) -> None:
+        search = self._search[0]
+        done = False
+        while not done:
+            begin, before = time.perf_counter(), int(search["nodes"])
+            done = self._advance(before + self._slice)
+            self.game.raise_pending()
+            if search["failed"]:
+                raise OperatorError(f"{self.game.name}: a function of the game or the heuristic failed in the search")
+            wanted = (int(search["nodes"]) - before) * _SLICE_S / max(time.perf_counter() - begin, 1e-6)
+            self._slice = int(min(max(wanted, self._slice / 2, 16), self._slice * 2))
+
+    def _release(self) -> None:
+        """Frees the objects that a Python game keeps for the addresses of these states."""
+        release = getattr(self.game, "release", None)
+        if release is not None:
+            for row in self._states:
+                release(row)
