@@ -19,7 +19,7 @@ import pytest
 
 import engram
 from engram.arena import claims
-from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, text_digest
+from engram.arena.configuration import MatchConfiguration, MatchSetup, configure
 from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
 from engram.arena.match import MatchInterrupted, match
 from engram.arena.ongoing_game import OngoingGame, PlayerError
@@ -29,6 +29,7 @@ from engram.arena.report import report as report_of
 from engram.arena.results import Results
 from engram.arena.roster import player
 from engram.arena.runner import MatchRunner
+from engram.arena.sources import text_digest
 from engram.arena.statistics import Sprt
 from engram.arena.tally import Tally
 from engram.drivers.limit import Limit

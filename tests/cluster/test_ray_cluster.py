@@ -23,10 +23,10 @@ ray = pytest.importorskip("ray", reason="a cluster needs Ray: pip install 'engra
 from ray.cluster_utils import Cluster  # noqa: E402
 
 from engram import storage  # noqa: E402
-from engram.arena.configuration import files_named, text_digest  # noqa: E402
 from engram.arena.league import league  # noqa: E402
 from engram.arena.match import MatchInterrupted, match  # noqa: E402
 from engram.arena.results import Results  # noqa: E402
+from engram.arena.sources import files_named, text_digest  # noqa: E402
 from engram.arena.truth.backup_truth import truth  # noqa: E402
 from engram.cluster import ray_fleet  # noqa: E402
 from engram.cluster.files import Luggage  # noqa: E402
@@ -208,7 +208,7 @@ def test_a_users_files_travel_and_make_the_same_match(tmp_path, cluster, monkeyp
         assert here[:8] == afar, "the local run found the match, and went on"
     code = (
         "import pickle, sys\n"
-        "from engram.arena.configuration import text_digest; from engram.presets.catalogue import preset\n"
+        "from engram.arena.sources import text_digest; from engram.presets.catalogue import preset\n"
         "luggage, text = pickle.loads(sys.stdin.buffer.read()); luggage.unpack()\n"
         "print(text_digest([text]), preset(text).text)"
     )

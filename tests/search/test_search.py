@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engram.arena.depth_search import DepthSearch
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep, RootNoise
 from engram.drivers.search import Search
@@ -34,6 +35,7 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
+from engram.memory.values.table import Table
 from engram.native.intrinsics import record_at
 from engram.presets import puct, uct
 from engram.presets.catalogue import PRESETS, preset
@@ -905,3 +907,17 @@ def test_a_root_with_an_action_twice_is_refused(monkeypatch):
     monkeypatch.setattr(game, "legal_actions", lambda state: [0, 1, 1])
     with pytest.raises(InvalidGame, match="tic_tac_toe: legal_actions names an action twice"):
         search.run(state, Limit(simulations=10))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: uct(expand_after=2.5),
+        lambda: replace(uct(), first_nodes=True),
+        lambda: DepthSearch(game_of("tic_tac_toe"), 2.9, prune=True),
+        lambda: Table(2.5),
+    ],
+)
+def test_numbers_that_must_be_whole_are_not_cut(make):
+    with pytest.raises(InvalidParameter, match="must be a whole number"):
+        make()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, asdict, dataclass, fields
 from itertools import compress
 from numbers import Real
-from pathlib import Path
 from typing import Any, TypedDict, Unpack, get_type_hints
 
 import numpy as np
@@ -16,19 +15,19 @@ import engram
 from engram import user_files
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
+from engram.arena.sources import text_digest
 from engram.arena.statistics import Sprt
 from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_options, check_whole
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
-from engram.player import PLAYERS, Player, SearchPlayer
+from engram.player import Player, SearchPlayer
 from engram.presets.catalogue import PRESETS, preset
 from engram.printable import on_one_line
-from engram.registry import FilesOf, files_of, marks_of, types_of
-from engram.search.operators import OPERATORS, Operator
+from engram.search.operators import Operator
 from engram.search.preset import Preset
-from engram.specification import Specification, parse
-from engram.user_files import is_in_file, load, split
+from engram.specification import parse
+from engram.user_files import is_in_file, load
 
 DEFAULT_SIMULATIONS = 1000
 MAX_GAMES = 1_000_000
@@ -80,6 +79,11 @@ class MatchConfiguration:
     def texts(self) -> list[str]:
         """The specifications that may name files."""
         return [self.game, self.a, self.b, *([self.opening_judge] if self.opening_judge is not None else [])]
+
+    @property
+    def budget_text(self) -> str:
+        """The budget a move in words; those of both sides where they differ."""
+        return " / ".join(dict.fromkeys(limit.text for limit in self.limits.values()))
 
     @property
     def openings_text(self) -> str:
@@ -322,42 +326,3 @@ def _same(first: Any, second: Any) -> bool:
     if isinstance(first, (float, np.ndarray)):
         return np.array_equal(first, second, equal_nan=True)
     return bool(first == second)
-
-
-def text_digest(texts: Sequence[str]) -> str:
-    """Digest of the files that specifications name, so that an edited file makes another match; empty without files."""
-    return user_files.digest_of(files_named(texts))
-
-
-def files_named(texts: Sequence[str]) -> list[Path]:
-    """Files that specifications name.
-
-    These are users' source files with their imports, and the files that options of the type `DataFile` name.
-    """
-    data: list[Path] = []
-    for text in texts:
-        if is_in_file(text):
-            data += _files_in(split(text)[1])
-            continue
-        specification = parse(text)
-        for names in (PRESETS, PLAYERS):
-            if specification.name in names:
-                data += files_of(names[specification.name], specification, OPERATORS)
-    return [*user_files.code_of(texts), *data]
-
-
-def _files_in(specification: Specification) -> Iterator[Path]:
-    """Data files of a user's function: options called like a file option of a built-in preset.
-
-    The function's types are not asked, because code that a record names may not run before its digest is known.
-    """
-    for name, value in specification.options.items():
-        if isinstance(value, Specification):
-            yield from _files_in(value)
-        else:
-            for mark in _file_options().get(name, ()):
-                yield from mark.find(str(value))
-
-
-def _file_options() -> dict[str, list[FilesOf]]:
-    return {name: marks_of(hint) for entry in PRESETS.values() for name, hint in types_of(entry, marks=True)[0].items()}

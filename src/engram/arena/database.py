@@ -47,7 +47,7 @@ class Database:
     Args:
       database: a file, `:memory:`, or a SQLAlchemy URL (it holds `://`) of PostgreSQL or SQLite, the latter without a
         query.
-      must_exist: open for reading only, and never make a new file. A file that cannot be written is opened so, too.
+      must_exist: open for reading only, and never make a new file. A file that cannot be written is also opened so.
 
     Attributes:
       where: the file or the URL, without its password.

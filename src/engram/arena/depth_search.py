@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from engram.arena.sliced import SlicedSearch
-from engram.errors import InvalidParameter, InvalidState
+from engram.errors import InvalidState, check_whole
 from engram.games.game import Game, State, copy_state, game_dtype
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
@@ -172,9 +172,8 @@ class DepthSearch(SlicedSearch):
 
     def __init__(self, game: Game, depth: int, *, prune: bool, heuristic: Callable[[], int] = lambda: 0):
         game.require_plain("a depth-limited search")
-        if not 1 <= depth <= MAX_DEPTH:
-            raise InvalidParameter(f"a depth must be 1 to {MAX_DEPTH}, not {depth}")
-        self.game, self.depth, self.prune = game, min(int(depth), game.max_moves), bool(prune)
+        depth = check_whole("depth", depth, 1, MAX_DEPTH)
+        self.game, self.depth, self.prune = game, min(depth, game.max_moves), bool(prune)
         self._heuristic = heuristic
         self._search: Any = None
 

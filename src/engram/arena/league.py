@@ -198,7 +198,7 @@ def league(
 
 
 def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResult]]:
-    """Ratings of all players that met in matches of the same game for two players, budget and judge of openings.
+    """Ratings of all players who met in matches of one two-player game, with the same budget and judge of openings.
 
     Fewer than three players have no ratings.
 

@@ -11,12 +11,13 @@ from typing import Any, Unpack
 
 from engram.arena.batched import MAX_BYTES
 from engram.arena.claims import Claims
-from engram.arena.configuration import MatchOptions, MatchSetup, configure, files_named
+from engram.arena.configuration import MatchOptions, MatchSetup, configure
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import PlayerError
 from engram.arena.report import MatchResult, report
 from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
 from engram.arena.runner import MatchRunner, play_games
+from engram.arena.sources import files_named
 from engram.arena.tally import Tally
 from engram.errors import EngramError, InvalidParameter, check_whole
 from engram.fleet import WorkerError, check_workers, default_workers, fleet, on_cluster, release_workers
@@ -72,8 +73,8 @@ def match(
         searches with rollouts, whose values show the winner early. None plays every game out.
       sprt: test that ends the match early, an `engram.Sprt` or a text such as `"elo0=0,elo1=20"`; pairs count in their
         order, not in the order in which they end.
-      workers: processes; default `$ENGRAM_WORKERS`, or one per core; 1 plays in this process; at most 64, or 4 per core
-        if that is more.
+      workers: processes; default `$ENGRAM_WORKERS`, or one per core; 1 plays in this process; at most 64, or 4 times
+        the default where that is larger.
       database: file or URL (`postgresql+psycopg://…`); default `engram.sqlite` in the working directory; `":memory:"`
         keeps nothing.
       max_bytes: approximate memory, in each process, for games that searches with networks play at once, ≥ 1;

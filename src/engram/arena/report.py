@@ -47,8 +47,8 @@ class MatchResult(Standing):
       forfeits: number of games that a side lost by resigning or failing.
       disputed: numbers of the games that a judge decided, because the board and a program's own count named different
         winners.
-      match_id: in the database; None if nothing is recorded.
-      database: its file or URL; None if nothing is recorded.
+      match_id: its number in the database; None in a curve over several matches.
+      database: its file or URL; `":memory:"` where nothing is kept, None in a curve.
       means: with one player, mean returns and their difference. A pair is then won by the side that reaches more on
         the same opening and draws of nature, and it counts as two won games.
     """
@@ -121,12 +121,11 @@ class MatchResult(Standing):
 
     def __str__(self) -> str:
         configuration = self.configuration
-        budget = " / ".join(dict.fromkeys(limit.text for limit in configuration.limits.values()))
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
         ended += f", openings {configuration.openings_text}" if configuration.opening_judge is not None else ""
         target = "" if self.complete else f" (of {configuration.games} asked for)"
         lines = [
-            f"{on_one_line(configuration.game)}: {self.games} games, {budget} a move{ended}, "
+            f"{on_one_line(configuration.game)}: {self.games} games, {configuration.budget_text} a move{ended}, "
             f"{self.distinct_games} different games{target}",
             *self._table(),
             *self._figures(),
@@ -234,10 +233,14 @@ def recorded_result(results: Results, match_id: int) -> MatchResult:
     Raises:
       DatabaseError: there is no such match, or a row of it is damaged.
     """
-    record = results.match(match_id)
+    return result_of(results, results.match(match_id))
+
+
+def result_of(results: Results, record: MatchRecord) -> MatchResult:
+    """The result of a match that has been read."""
     tally = Tally(configuration_of(record))
-    tally.add(results.counted_games(match_id))
-    return report(tally, match_id, results.where)
+    tally.add(results.counted_games(record.id))
+    return report(tally, record.id, results.where)
 
 
 def _finite(numbers: dict[str, float]) -> dict[str, float | None]:

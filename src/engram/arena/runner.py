@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engram.arena.batched import MAX_BYTES, BatchedMatch
-from engram.arena.configuration import MatchConfiguration, MatchSetup, text_digest
+from engram.arena.configuration import MatchConfiguration, MatchSetup
 from engram.arena.disputes import settle
 from engram.arena.game_record import GameRecord, Verdict
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
 from engram.arena.openings import Openings
+from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidSpecification
 from engram.fleet import Link

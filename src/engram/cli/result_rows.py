@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import engram
-from engram.arena.configuration import text_digest
+from engram.arena.sources import text_digest
 from engram.arena.truth.backup_truth import TruthRow
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.console import say

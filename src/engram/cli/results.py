@@ -70,7 +70,7 @@ def _show_ratings(rows: list[MatchResult], as_json: bool) -> None:
              "scores": league.scores()} for budget, league in leagues
         ])  # fmt: skip
     if not leagues:
-        say("no three players of this database have met in matches of the same game for two and the same budget")
+        say("no three players in this database have met in one two-player game at one budget")
     for budget, league in leagues:
         print_ratings(league, budget)
 
@@ -174,7 +174,7 @@ def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: fl
     compared = f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{remark}"
     return {
         "match": row.match_id, "game": setup.game, "A": setup.a, "B": setup.b,
-        "budget a move": " / ".join(dict.fromkeys(limit.text for limit in setup.limits.values())),
+        "budget a move": setup.budget_text,
         "random moves": setup.opening_moves, "openings": setup.openings_text,
         "resign": "" if setup.resign is None else f"{setup.resign:g}", "seed": setup.seed, "games": row.games,
         "score": "" if alone else f"{100 * row.score:.1f} %",

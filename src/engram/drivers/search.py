@@ -27,7 +27,7 @@ from engram.search.evaluation import Evaluator, ExternalEvaluator
 from engram.search.extension import Extension
 from engram.search.preset import Preset
 from engram.search.tree import Tree
-from engram.search.workspace import DEFAULT_BYTES, MAX_VISITS, UNBOUNDED, Workspace, check_root
+from engram.search.workspace import DEFAULT_BYTES, MAX_VISITS, UNBOUNDED, Workspace, check_root, shares
 from engram.trees import saving
 from engram.trees.saved import SavedTree
 
@@ -295,7 +295,7 @@ class Search(Turns):
             budget = min(limit.simulations or UNBOUNDED, self._room())
             # Several trees decide by their sum, so none of them can tell by itself that no other move can win.
             early = limit.stop_early and len(work.trees) == 1
-            for number, share in enumerate(self._shares(budget)):
+            for number, share in enumerate(shares(budget, len(work.trees))):
                 tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
                 work.start([number], share, None if tree_seed is None else [tree_seed], early)
             start = time.perf_counter()
@@ -306,7 +306,7 @@ class Search(Turns):
             for extended in extended_budgets(self.preset.decision, limit.simulations):
                 if stopped != "simulations" or is_agreed(root_moves(work)):
                     break
-                for number, share in enumerate(self._shares(extended)):
+                for number, share in enumerate(shares(extended, len(work.trees))):
                     work.extend([number], share)
                 stopped = self._run_until(limit.seconds, start, signals, stop, progress, every)
         self._root = root
@@ -507,10 +507,6 @@ class Search(Turns):
             count = max(fewest, min(4 * max(done, fewest), int(duration / self._pace)))
             if every is not None:
                 count = min(count, every - work.total_done() % every)
-
-    def _shares(self, budget: int) -> list[int]:
-        share, rest = divmod(budget, len(self._workspace.trees))
-        return [share + (number < rest) for number in range(len(self._workspace.trees))]
 
     def moves(self) -> RootMoves:
         """The moves of the root as they stand, summed over several trees; values for the player to move, in the game's

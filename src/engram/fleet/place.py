@@ -77,7 +77,7 @@ def usable_cores() -> int:
 
 
 def check_workers(count: int) -> None:
-    """Refuses more than 64 processes, or than 4 per core if that is more.
+    """Refuses more than 64 processes, or more than 4 times `default_workers` where that is larger.
 
     Raises:
       InvalidParameter: the count is not a whole number from 1 to that bound.

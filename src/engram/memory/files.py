@@ -41,7 +41,10 @@ def _rows_by_use(store, rows):
 
 @compiled
 def _take(target, source, rows):
-    """Adds rows of one store to another, in order; values of a shared key are averaged by returns."""
+    """Adds rows of one store to another, in order; values of a shared key are averaged by returns.
+
+    `rows` then holds the target's rows.
+    """
     theirs = entries_of(source)
     ours = entries_of(target)
     for k in range(len(rows)):

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from engram.errors import InvalidParameter
+from engram.errors import check_whole
 from engram.native.jit import compiled
 from engram.networks.backend import Backend, BackendWrapper, each_part
 from engram.networks.encoding import rows_of
@@ -50,8 +50,7 @@ class EvaluationCache(BackendWrapper):
 
     def __init__(self, backend: Backend, size: int):
         super().__init__(backend)
-        if size < 1:
-            raise InvalidParameter(f"a cache keeps 1 answer or more, not {size}")
+        check_whole("the number of answers in a cache", size, 1)
         self.asked = self.computed = 0
         self._keys = np.zeros(size, np.uint64)  # of the answer in each place; 0: none
         self._answers: Evaluation | None = None

@@ -109,12 +109,6 @@ def _load5(address, step):
 
 
 @compiled(inline=True)
-def _column(address, line):
-    d, e, f, g, h = _load5(address, line)
-    return _input_transform(d, e, f, g, h)
-
-
-@compiled(inline=True)
 def _put(address, step, vectors):
     store(address, vectors[0])
     store(address + step, vectors[1])
@@ -133,11 +127,11 @@ def transform_input(tiling, source, channels):
         for across in range(tiling.tiles_across):
             tile = source + TILE * (down * line + across * channels)
             for lane in range(0, channels, LANE_BYTES):
-                a = _column(tile + lane, line)
-                b = _column(tile + lane + channels, line)
-                c = _column(tile + lane + 2 * channels, line)
-                d = _column(tile + lane + 3 * channels, line)
-                e = _column(tile + lane + 4 * channels, line)
+                a = _input_transform(*_load5(tile + lane, line))
+                b = _input_transform(*_load5(tile + lane + channels, line))
+                c = _input_transform(*_load5(tile + lane + 2 * channels, line))
+                d = _input_transform(*_load5(tile + lane + 3 * channels, line))
+                e = _input_transform(*_load5(tile + lane + 4 * channels, line))
                 address = target + lane
                 _put(address, step, _input_transform(a[0], b[0], c[0], d[0], e[0]))
                 _put(address + 5 * step, step, _input_transform(a[1], b[1], c[1], d[1], e[1]))
@@ -145,12 +139,6 @@ def transform_input(tiling, source, channels):
                 _put(address + 15 * step, step, _input_transform(a[3], b[3], c[3], d[3], e[3]))
                 _put(address + 20 * step, step, _input_transform(a[4], b[4], c[4], d[4], e[4]))
             target += channels
-
-
-@compiled(inline=True)
-def _row(address, step):
-    p, q, r, s, t = _load5(address, step)
-    return _output_transform(p, q, r, s, t)
 
 
 @compiled(inline=True)
@@ -183,11 +171,11 @@ def transform_output(tiling, target, residual, bias, channels):
             height, width = tiling.height - TILE * down, tiling.width - TILE * across
             for lane in range(0, channels, LANE_BYTES):
                 address = source + lane
-                a = _row(address, step)
-                b = _row(address + 5 * step, step)
-                c = _row(address + 10 * step, step)
-                d = _row(address + 15 * step, step)
-                e = _row(address + 20 * step, step)
+                a = _output_transform(*_load5(address, step))
+                b = _output_transform(*_load5(address + 5 * step, step))
+                c = _output_transform(*_load5(address + 10 * step, step))
+                d = _output_transform(*_load5(address + 15 * step, step))
+                e = _output_transform(*_load5(address + 20 * step, step))
                 x = _output_transform(a[0], b[0], c[0], d[0], e[0])
                 y = _output_transform(a[1], b[1], c[1], d[1], e[1])
                 z = _output_transform(a[2], b[2], c[2], d[2], e[2])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidParameter
+from engram.errors import check_whole
 from engram.games.game import SLACK
 from engram.native.intrinsics import call, fence, pointer_at
 from engram.native.jit import compiled
@@ -35,8 +35,7 @@ class Expansion:
     all_children: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.after < 2**31:
-            raise InvalidParameter(f"expansion after {self.after} visits: it must be 0 to {2**31 - 1:,}")
+        check_whole("the visits before an expansion", self.after, 0, 2**31 - 1)
 
 
 @compiled

@@ -24,6 +24,7 @@ from engram.native.clock import nanoseconds
 from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, record_at
 from engram.native.jit import compiled
 from engram.rng import rng_dtype
+from engram.search.columns import MAX_VALUE
 from engram.search.evaluation import correct_endings, fault_of
 from engram.search.expansion import enter, is_child, make_children, set_compiled_priors, set_priors
 from engram.search.nature import set_probabilities
@@ -58,7 +59,6 @@ from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes
 DECISION_PERIOD = 64
 SIMULATIONS_PER_PASS = 65  # of a slot at most before the next slot's turn, where few leaves wait for an evaluator
 BEGIN, GROWN, ANSWERED = range(3)  # where `run_batches` goes on
-VALUE_BOUND = 1.0 + 1e-6  # of the root's value, with rounding; only a faulty rule exceeds it
 
 
 @compiled(inline=True)
@@ -309,7 +309,7 @@ def back_up(program, slot, value):
         leave_flight(tree, path_of(slot), slot.depth)
     slot.done += 1
     root = nodes_of(tree)[0]
-    sound = -VALUE_BOUND <= root.value <= VALUE_BOUND and root.visit_count != 0
+    sound = -MAX_VALUE <= root.value <= MAX_VALUE and root.visit_count != 0
     return status if sound or status < 0 else BACKUP
 
 

@@ -129,6 +129,8 @@ class Preset:
                 raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
         check_whole("num_leaves", self.num_leaves, 1, 1024)
         check_whole("threads", self.threads, 1, 256)
+        if self.first_nodes is not None:
+            check_whole("first_nodes", self.first_nodes, 0, 2**31 - 1)
         if self.bounds not in ("game", "learnt"):
             raise InvalidParameter(f"bounds is 'game' or 'learnt', not {self.bounds!r}")
         if self.parallel not in ("tree", "root"):
@@ -137,7 +139,6 @@ class Preset:
         is_share = isinstance(self.leaf_value, float) and 0.0 < self.leaf_value < 1.0
         has_method = callable(getattr(self.evaluator, "evaluate", self.evaluator))
         class_name = type(self.evaluator).__name__
-        is_bound = self.first_nodes is None or 0 <= self.first_nodes < 2**31
         for is_fault, sentence in (
             (asks and is_valued and self.evaluation, "a search takes an evaluation or an evaluator, not both"),
             (asks and not has_method, f"an evaluator has a method evaluate(states); a {class_name} has none"),
@@ -151,7 +152,6 @@ class Preset:
             (asks and is_valued and self.rollout == "heavy",
              "the evaluator values every leaf: a heavy rollout needs a rollout_share, such as 0.5"),
             (asks and self.prior, "priors come from an evaluator or from a compiled function, not from both"),
-            (not is_bound, f"first_nodes must be 0 or more, not {self.first_nodes}"),
             (not asks and self.num_leaves > 1, "num_leaves is for an evaluator, and there is none"),
         ):  # fmt: skip
             if is_fault:

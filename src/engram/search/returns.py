@@ -24,9 +24,7 @@ from numba import carray
 from engram.games.bounds import is_within
 from engram.native.intrinsics import call_float, pointer_at
 from engram.native.jit import compiled
-from engram.search.tree import CHANCE, TERMINAL, nodes_of, own_of
-
-UNKNOWN, KNOWN = 1, 2  # `tree.learns`: before the first return, and after it
+from engram.search.tree import CHANCE, KNOWN, TERMINAL, UNKNOWN, nodes_of, own_of
 
 
 @compiled(inline=True)

@@ -72,17 +72,14 @@ def puct(tree, node, rng, parameters):
     Cost: one square root a node, one division a child.
     Source: Rosin 2011; Silver et al. 2017 (with the sum of the children's visits for N(s)).
     """
-    nodes = nodes_of(tree)
-    parent = nodes[node]
-    urgency = parameters.first_play_urgency
-    if math.isnan(urgency):
-        urgency = sign_of(parent) * position_value(tree, node) - parameters.reduction
-    return puct_choice(tree, nodes, parent, parameters.exploration, urgency)
+    return puct_choice(tree, node, parameters.exploration, parameters)
 
 
 @compiled(inline=True)
-def puct_choice(tree, nodes, parent, exploration, urgency):
-    """The child with the highest Q + c·P·sqrt(N(s)) / (1 + n); `urgency` is Q of the unvisited."""
+def puct_choice(tree, node, exploration, parameters):
+    """The choice of `puct` with another c, `exploration`; the other numbers are those of `parameters`."""
+    nodes = nodes_of(tree)
+    parent = nodes[node]
     sign = sign_of(parent)
     visited = np.uint64(parent.num_visited)
     first = np.uint64(parent.first_child)
@@ -91,6 +88,9 @@ def puct_choice(tree, nodes, parent, exploration, urgency):
     best = np.int64(EXPAND)
     highest = -math.inf
     if visited < np.uint64(parent.num_children):
+        urgency = parameters.first_play_urgency
+        if math.isnan(urgency):
+            urgency = sign * position_value(tree, node) - parameters.reduction
         highest = urgency + scale * np.float64(nodes[first + visited].prior)
     for child in range(first, first + visited):
         visits, value = statistics(tree, nodes, child, sign)

@@ -28,6 +28,9 @@ from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.search.columns import MAX_COLUMNS, Advice, Column, advice_dtype, own_dtype
 
+FIXED, UNKNOWN, KNOWN = 0, 1, 2
+"""Bounds of returns: the game's; learnt, before the first return; and after it, when each return beyond widens them."""
+
 node_dtype = np.dtype(
     [
         ("value", np.float64),  # backed-up value V in [-1, 1] for player 0; of a terminal node, its outcome
@@ -76,7 +79,7 @@ tree_dtype = np.dtype(
         ("row_bytes", np.int64, (MAX_COLUMNS,)),  # bytes that a new node zeroes
         # of games beyond two players and outcomes in [-1, 1], see `returns.py`
         ("is_general", np.int64),  # 1: such a game
-        ("learns", np.int64),  # 1 or 2: the bounds widen with each return beyond them
+        ("learns", np.int64),  # FIXED, UNKNOWN or KNOWN
         ("rewards", np.int64),  # address of the column `REWARD`, or 0
         ("low", np.float64),  # bounds of returns, in the game's units
         ("high", np.float64),
@@ -208,6 +211,14 @@ def is_barred(nodes, child):
 
 
 @compiled(inline=True)
+def pooled_value(tree, nodes, child):
+    """The mean of a child's pool for player 0, in a tree with pools; its own value where the pool has no visits."""
+    pools = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
+    home = pools[pools[child].home]
+    return home.total / home.count if pools[child].home != 0 and home.count > 0.0 else nodes[child].value
+
+
+@compiled(inline=True)
 def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player of a sign.
 
@@ -221,10 +232,7 @@ def statistics(tree, nodes, child, sign):
         value = -math.inf if value <= -1.0 or is_barred(nodes, child) else value
     else:
         if tree.pooled != 0:
-            pools = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
-            home = pools[pools[child].home]
-            if pools[child].home != 0 and home.count > 0.0:
-                value = sign * (home.total / home.count)
+            value = sign * pooled_value(tree, nodes, child)
         if tree.num_advice != 0:
             value = with_advice(tree, child, sign, visits, value)
     if nodes[child].in_flight != 0:
@@ -358,7 +366,7 @@ class Tree(Addressed):
     def set_bounds(self, bounds: tuple[float, float] | None) -> None:
         """Sets the bounds; None: to be learnt from the first return on."""
         self.header["low"], self.header["high"] = bounds or (0.0, 0.0)
-        self.header["learns"] = 0 if self._bounds is not None else 1 if bounds is None else 2
+        self.header["learns"] = FIXED if self._bounds is not None else UNKNOWN if bounds is None else KNOWN
 
     def in_units(self, value: Any) -> Any:
         """Values of the tree in the game's units; also those of player 1, whose bounds have 0 as their middle."""

@@ -44,6 +44,12 @@ PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
 
 
+def shares(amount: int, parts: int) -> list[int]:
+    """An amount in whole parts that differ by one at most, the larger ones first."""
+    share, rest = divmod(amount, parts)
+    return [share + (part < rest) for part in range(parts)]
+
+
 def check_root(game: Game, state: State) -> None:
     """Refuses a state in which no player chooses a move.
 
@@ -71,7 +77,7 @@ class Workspace(Addressed):
       num_trees: games side by side.
       max_nodes: bound on the nodes of each tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
-      at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
+      at_once: the most trees searched together, whose leaves are the evaluator's batch; None: all.
 
     Attributes:
       in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
@@ -475,8 +481,7 @@ class Workspace(Addressed):
 
     def _shares(self, amount: int, numbers: Sequence[int]) -> np.ndarray:
         """The parts of an amount that each slot of some trees gets."""
-        share, rest = divmod(amount, self.slots_per_tree)
-        return np.tile(share + (np.arange(self.slots_per_tree) < rest), len(numbers))
+        return np.tile(shares(amount, self.slots_per_tree), len(numbers))
 
     def _has_all_priors(self) -> bool:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())

@@ -157,7 +157,7 @@ class _FeatureRun(TrainingRun):
         rows = rng.choice(self._learnt, self.plan.batch)
         turns = rng.integers(0, len(self.game.symmetries), self.plan.batch * MEMBERS)
         planes, side = self._groups.planes(rows, self._encode, turns)
-        self.learnt(self.learner.learn(planes, self._groups.value[rows], side))
+        self.note_losses(self.learner.learn(planes, self._groups.value[rows], side))
 
     def validate(self) -> None:
         """Measures the network on the games held out."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engram import storage
-from engram.arena.configuration import text_digest
+from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from engram import storage
-from engram.arena.configuration import text_digest
 from engram.arena.exact_values import ExactValues, exact_values
+from engram.arena.sources import text_digest
 from engram.arena.truth.memory_truth import moves_below
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search

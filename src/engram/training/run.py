@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from engram import storage
-from engram.arena.configuration import text_digest
+from engram.arena.sources import text_digest
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
@@ -318,7 +318,7 @@ class TrainingRun(ABC):
             progress(state)
         return state
 
-    def learnt(self, losses: Any) -> None:
+    def note_losses(self, losses: Any) -> None:
         """Notes the losses of a batch."""
         self.losses = [*self.losses[1 - RECENT :], losses]
 

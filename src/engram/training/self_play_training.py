@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from engram import storage
-from engram.arena.configuration import files_named
 from engram.arena.match import match
+from engram.arena.sources import files_named
 from engram.arena.statistics import Sprt
 from engram.errors import InvalidParameter
 from engram.fleet import AnyFleet, Link, check_workers, fleet, on_cluster
@@ -217,7 +217,7 @@ class _SelfPlayRun(TrainingRun):
         end = time.monotonic() + _AT_A_TIME_S
         while learner.done < min(last, self._num_due()):
             batch = self._replay.draw(plan.batch, np.random.default_rng(derive_seed(plan.seed, "batch", learner.done)))
-            self.learnt(learner.step(*batch))
+            self.note_losses(learner.step(*batch))
             if learner.done % plan.refresh == 0:
                 self._refresh()
             if time.monotonic() >= end:

@@ -130,7 +130,7 @@ class SupervisedRun(TrainingRun):
         """Learns from one batch."""
         number, batch = next(self._batches)
         assert number == self.learner.done
-        self.learnt(self.learner.step(*batch))
+        self.note_losses(self.learner.step(*batch))
 
     def validate(self) -> None:
         """Measures the network on the positions held out."""

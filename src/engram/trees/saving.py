@@ -13,7 +13,7 @@ from engram import storage
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.python_game import PythonGame
 from engram.search.extension import Extension, Persistence
-from engram.search.returns import UNKNOWN
+from engram.search.tree import UNKNOWN
 from engram.search.workspace import UNBOUNDED, Workspace
 from engram.trees.reading import COLUMN, FORMAT, KIND, NODES, SLOT_FIELDS, file_fault, read
 from engram.trees.soundness import column_fault, rule_fault

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from optuna.distributions import FloatDistribution, IntDistribution
 
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter, InvalidSpecification, check_whole
 from engram.specification import Specification, Value, parse
 from engram.tuning.sampler import Knots, is_too_wide, values_at
 from engram.user_files import is_in_file, load
@@ -140,8 +140,7 @@ def space(
     """
     tunables = []
     if knots is not None:
-        if not 1 <= knots <= 32:
-            raise InvalidParameter(f"knots must be 1 to 32, not {knots}")
+        check_whole("knots", knots, 1, 32)
         if not isinstance(_read(search)[1].options.get("backup"), Specification):
             raise InvalidSpecification("knots belong to a backup rule: write it in the search, as uct(backup=softmax)")
         tunables += [Tunable(f"backup.knots[{index}]", *knot_range) for index in range(knots)]

@@ -16,7 +16,7 @@ import sqlalchemy as sql
 
 from engram.arena.database import redacted
 from engram.arena.league import rated_players
-from engram.arena.report import MatchResult, configuration_of, report
+from engram.arena.report import MatchResult, configuration_of, report, result_of
 from engram.arena.results import MatchRecord, Results
 from engram.arena.tally import Tally
 from engram.errors import DatabaseError, EngramError, InvalidParameter
@@ -187,9 +187,7 @@ class ResultsReader:
         state = record.key, record.created, record.recorded, record.games  # another file may have taken its place
         try:
             if entry is None or entry[0] != state:
-                tally = Tally(configuration_of(record))
-                tally.add(results.counted_games(record.id))
-                self._counted[record.id] = entry = state, report(tally, record.id)
+                self._counted[record.id] = entry = state, result_of(results, record)
         except EngramError as error:
             return row | {"error": str(error)}
         plain = entry[1].to_json()
@@ -198,7 +196,7 @@ class ResultsReader:
             **{key: plain[key] for key in ("score", "score_low", "score_high", "elo", "elo_low", "elo_high", "wins",
                                            "draws", "losses", "verdict", "complete", "sprt", "a", "b", "pentanomial")},
             "game": entry[1].configuration.game, "elo0": test and test.elo0, "elo1": test and test.elo1,
-            "budget": " / ".join(dict.fromkeys(limit.text for limit in entry[1].configuration.limits.values())),
+            "budget": entry[1].configuration.budget_text,
         }  # fmt: skip
 
     def _exists(self) -> bool:

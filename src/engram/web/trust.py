@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import engram
-from engram.arena.configuration import files_named
+from engram.arena.sources import files_named
 from engram.errors import InvalidSpecification
 from engram.specification import parse
 from engram.user_files import is_in_file, stored

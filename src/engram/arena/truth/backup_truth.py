@@ -14,8 +14,8 @@ from itertools import islice
 
 import numpy as np
 
-from engram.arena.configuration import files_named
 from engram.arena.exact_values import best_actions, exact_values, random_action
+from engram.arena.sources import files_named
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
 from engram.drivers.search import Search

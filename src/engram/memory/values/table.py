@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidParameter
+from engram.errors import check_whole
 from engram.memory.arithmetic import check_room
 from engram.native.addressed import Addressed
 from engram.native.intrinsics import pointer_at
@@ -125,10 +125,9 @@ class Table(Addressed):
     title, instead = "a table of values", "save it and load it"
 
     def __init__(self, capacity: int = DEFAULT_CAPACITY):
-        if not 1 <= capacity <= MAX_CAPACITY:
-            raise InvalidParameter(f"a table's capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
+        capacity = check_whole("a table's capacity", capacity, 1, MAX_CAPACITY)
         check_room(f"a table of {capacity:,} entries", capacity * entry_dtype.itemsize)
-        self.capacity = int(capacity)
+        self.capacity = capacity
         self.entries = np.zeros(self.capacity + WINDOW, entry_dtype)
         self.header = np.zeros(1, table_dtype)
         self.header["entries"] = self.entries.ctypes.data

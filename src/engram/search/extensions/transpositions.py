@@ -17,7 +17,7 @@ from engram.search.columns import OWN, Column
 from engram.search.extension import Extension
 from engram.search.extensions.pools import fault, join, relist, table_column
 from engram.search.operators import Record, after_backup, backup, before_backup, column_of, on_entered
-from engram.search.tree import PROVEN, Tree, nodes_of, own_of, pooled_dtype
+from engram.search.tree import PROVEN, Tree, nodes_of, own_of, pooled_dtype, pooled_value
 
 
 @compiled
@@ -126,12 +126,8 @@ def exact_parents(tree, path, depth, value, parameters):
             first = np.int64(node.first_child)
             for child in range(first, first + np.int64(node.num_visited)):
                 visits = np.float64(nodes[child].visit_count)
-                quality = nodes[child].value
-                if tree.pooled != 0 and rows[child].home != 0 and nodes[child].flags & PROVEN == 0:
-                    home = rows[rows[child].home]
-                    if home.count > 0.0:
-                        quality = home.total / home.count
-                below += visits * quality
+                is_pooled = tree.pooled != 0 and nodes[child].flags & PROVEN == 0
+                below += visits * (pooled_value(tree, nodes, child) if is_pooled else nodes[child].value)
                 evaluations -= visits
             node.value = (evaluations * means[index].first + below) / np.float64(node.visit_count)
         if tree.pooled != 0 and ply > 0:

@@ -10,7 +10,7 @@ from engram.search.columns import Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, after_backup, column_of, selection
 from engram.search.selection import puct_choice
-from engram.search.tree import nodes_of, sign_of
+from engram.search.tree import nodes_of
 
 SQUARES = Column(
     np.dtype([("total", np.float64)]), "squares", fault=bounded(total=2.0**33),
@@ -38,8 +38,7 @@ def variance_puct(tree, node, rng, parameters):
     Source: KataGo's "dynamic variance-scaled cPUCT" (its documentation of methods beyond the paper, 2021) with the
     defaults of its search. Deviation: KataGo's c also grows with the logarithm of N, and its returns are weighted.
     """
-    nodes = nodes_of(tree)
-    parent = nodes[node]
+    parent = nodes_of(tree)[node]
     visits = np.float64(parent.visit_count)
     prior = parameters.usual
     factor = 1.0
@@ -50,10 +49,7 @@ def variance_puct(tree, node, rng, parameters):
         total += max(column_of(tree, parameters.squares, SQUARES.dtype)[node].total, square * visits)
         variance = total / (parameters.usual_visits + visits - 1.0) - square
         factor += parameters.scale * (math.sqrt(max(variance, 0.0)) / prior - 1.0)
-    urgency = parameters.first_play_urgency
-    if math.isnan(urgency):
-        urgency = sign_of(parent) * parent.value - parameters.reduction
-    return puct_choice(tree, nodes, parent, parameters.exploration * factor, urgency)
+    return puct_choice(tree, node, parameters.exploration * factor, parameters)
 
 
 @after_backup(squares=SQUARES)

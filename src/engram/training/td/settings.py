@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from engram.arena.configuration import text_digest
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
+from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
 from engram.errors import InvalidParameter
 from engram.games.catalogue import game as named_game

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from engram import storage
-from engram.arena.configuration import files_named
 from engram.arena.match import match
 from engram.arena.results import MEMORY
+from engram.arena.sources import files_named
 from engram.errors import InvalidFile, InvalidParameter
 from engram.fleet import Link, fleet, on_cluster
 from engram.memory.values import table_files

@@ -1,0 +1,53 @@
+"""Files that specifications of games and players name, and their digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from engram import user_files
+from engram.player import PLAYERS
+from engram.presets.catalogue import PRESETS
+from engram.registry import FilesOf, files_of, marks_of, types_of
+from engram.search.operators import OPERATORS
+from engram.specification import Specification, parse
+from engram.user_files import is_in_file, split
+
+
+def text_digest(texts: Sequence[str]) -> str:
+    """Digest of the files that specifications name, so that an edited file makes another match; empty without files."""
+    return user_files.digest_of(files_named(texts))
+
+
+def files_named(texts: Sequence[str]) -> list[Path]:
+    """Files that specifications name.
+
+    These are users' source files with their imports, and the files that options of the type `DataFile` name.
+    """
+    data: list[Path] = []
+    for text in texts:
+        if is_in_file(text):
+            data += _files_in(split(text)[1])
+            continue
+        specification = parse(text)
+        for names in (PRESETS, PLAYERS):
+            if specification.name in names:
+                data += files_of(names[specification.name], specification, OPERATORS)
+    return [*user_files.code_of(texts), *data]
+
+
+def _files_in(specification: Specification) -> Iterator[Path]:
+    """Data files of a user's function: options called like a file option of a built-in preset.
+
+    The function's types are not asked, because code that a record names may not run before its digest is known.
+    """
+    for name, value in specification.options.items():
+        if isinstance(value, Specification):
+            yield from _files_in(value)
+        else:
+            for mark in _file_options().get(name, ()):
+                yield from mark.find(str(value))
+
+
+def _file_options() -> dict[str, list[FilesOf]]:
+    return {name: marks_of(hint) for entry in PRESETS.values() for name, hint in types_of(entry, marks=True)[0].items()}
