@@ -16,7 +16,8 @@ torch = pytest.importorskip("torch")
 
 import engram  # noqa: E402
 from engram import storage  # noqa: E402
-from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError  # noqa: E402
+from engram.errors import InvalidFile, InvalidGame, InvalidParameter, InvalidSpecification, OperatorError  # noqa: E402
+from engram.games.symmetry import Symmetry, mirror_symmetries  # noqa: E402
 from engram.memory.values import table_files  # noqa: E402
 from engram.memory.values.table import Table  # noqa: E402
 from engram.networks.architectures import architecture  # noqa: E402
@@ -24,10 +25,11 @@ from engram.networks.backend import FixedBatches  # noqa: E402
 from engram.networks.by_name import NamedNetwork  # noqa: E402
 from engram.networks.evaluation_cache import EvaluationCache, keys_of  # noqa: E402
 from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
-from engram.networks.network import Network, load_network, save_network  # noqa: E402
+from engram.networks.network import KIND, Network, load_network, save_network  # noqa: E402
 from engram.networks.symmetry import RandomSymmetry  # noqa: E402
 from engram.networks.torch_backend import NetworkModule, TorchBackend  # noqa: E402
 from engram.search.evaluation import Evaluation  # noqa: E402
+from tests.games_for_tests import pick  # noqa: E402
 
 
 def fresh(text, game, seed=0):
@@ -38,6 +40,11 @@ def fresh(text, game, seed=0):
             part.running_mean.uniform_(-0.2, 0.2)
             part.running_var.uniform_(0.5, 2.0)
     return net.eval()
+
+
+def forged(path, network):
+    """Writes a network without the checks of `save_network`."""
+    storage.save(path, KIND, {"configuration": dataclasses.asdict(network.configuration)}, network.weights)
 
 
 def evaluator_of(net, game, *, batch=64, cache=0, symmetry=False, **options):
@@ -277,7 +284,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
         ({"layer": "blok1"}, "did you mean 'block1'"),
         ({"precision": "int8"}, "precision"),
         ({"batch": 0}, "batch"),
-        ({"cache": -1}, "1 answer or more"),
+        ({"cache": -1}, "1 or more"),
         ({"layer": "stem", "symmetry": True}, "turned"),
     ):
         with pytest.raises(InvalidParameter, match=message):
@@ -294,7 +301,9 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InvalidFile):
         load_network(tmp_path / "bad")
     cut = Network(net.architecture, {**net.network.weights, "policy.2.bias": np.zeros(3, np.float32)})
-    save_network(tmp_path / "cut", cut)
+    with pytest.raises(InvalidFile, match=r"not written: its weights policy\.2\.bias do not fit"):
+        save_network(tmp_path / "cut", cut)
+    forged(tmp_path / "cut", cut)
     with pytest.raises(InvalidFile, match=r"weights policy\.2\.bias do not fit"):
         load_network(tmp_path / "cut")
 
@@ -464,14 +473,23 @@ def test_two_searches_in_two_threads_ask_one_evaluator():
     assert not faults
 
 
-@pytest.mark.parametrize("answer", [None, (np.zeros(2), np.zeros((2, 7)), None), Evaluation([0.0, 0.0])])
-def test_an_answer_that_is_no_evaluation_is_one_sentence(answer):
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "must give an engram.Evaluation, not a NoneType"),
+        ((np.zeros(2), np.zeros((2, 7)), None), "not a tuple"),
+        (Evaluation([0.0, 0.0]), "value must be a NumPy array with 2 rows, not a list"),
+        (Evaluation(np.float32(0.5)), "value must be a NumPy array with 2 rows, not a float32"),
+        (Evaluation(np.zeros(2), np.zeros((1, 7))), r"policy must be .* not an array of shape \(1, 7\)"),
+    ],
+)
+def test_an_answer_that_is_no_evaluation_is_one_sentence(answer, words):
     class Odd(Uniform):
         def forward(self, planes):
             return answer
 
-    with pytest.raises(InvalidParameter, match="must give an Evaluation of NumPy arrays"):
-        FixedBatches(Odd(NamedNetwork("connect_four").network), 8).forward(np.zeros((2, 3, 6, 7), np.float32))
+    with pytest.raises(InvalidParameter, match=words):
+        FixedBatches(Odd(NamedNetwork("connect_four").network), 2).forward(np.zeros((2, 3, 6, 7), np.float32))
 
 
 @pytest.mark.parametrize(
@@ -484,9 +502,11 @@ def test_an_answer_that_is_no_evaluation_is_one_sentence(answer):
 )
 def test_weights_that_are_none_are_refused(name, change, tmp_path):
     network = NamedNetwork("connect_four").network
-    save_network(
-        tmp_path / "net", Network(network.architecture, network.weights | {name: change(network.weights[name])})
-    )
+    wrong = Network(network.architecture, network.weights | {name: change(network.weights[name])})
+    with pytest.raises(InvalidFile, match=name):
+        save_network(tmp_path / "net", wrong)
+    assert not (tmp_path / "net").exists()
+    forged(tmp_path / "net", wrong)
     with pytest.raises(InvalidFile, match=name):
         load_network(tmp_path / "net")
 
@@ -513,3 +533,75 @@ def test_a_name_means_the_network_that_its_file_holds_now(tmp_path, monkeypatch)
         assert each[0] == each[1]
         values[name] = each[0]
     assert values["first"] != values["second"]
+
+
+def test_a_board_of_another_size_is_not_turned():
+    backend = Uniform(NamedNetwork("connect_four").network)
+    for game in ("go:19", "othello:8", "tic_tac_toe"):
+        turns = RandomSymmetry(backend, engram.game(game))
+        with pytest.raises(InvalidParameter, match="not those of a board of"):
+            turns.forward(np.zeros((2, 3, 6, 7), np.float32))
+
+
+def test_a_policy_of_another_width_is_not_turned():
+    class Wide(Uniform):
+        def forward(self, planes):
+            return Evaluation(np.zeros(len(planes), np.float32), np.ones((len(planes), 9), np.float32))
+
+    turns = RandomSymmetry(Wide(NamedNetwork("connect_four").network), engram.game("connect_four"))
+    with pytest.raises(InvalidParameter, match=r"shape \(2, 9\), not \(2, 7\)"):
+        turns.forward(np.zeros((2, 3, 6, 7), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "words"),
+    [
+        (lambda game, leaves: None, "not a NoneType"),
+        (lambda game, leaves: Uniform(NamedNetwork("connect_four").network), "not a Uniform"),
+        (lambda states: Evaluation(np.zeros(len(states))), "unlike"),
+        (torch.nn.Linear(3, 3), "unlike Linear"),
+    ],
+)
+def test_what_makes_no_evaluator_is_one_sentence(evaluator, words):
+    with pytest.raises(InvalidParameter, match=words):
+        engram.Search("connect_four", engram.presets.puct(evaluator=evaluator))
+
+
+def test_what_is_no_backend_is_one_sentence():
+    for wrap in (lambda part: FixedBatches(part, 4), lambda part: NetworkEvaluator(part, engram.game("connect_four"))):
+        with pytest.raises(InvalidParameter, match="unlike Linear"):
+            wrap(torch.nn.Linear(3, 3))
+
+
+def pick_encode(state, planes):
+    for cell in range(9):
+        planes[cell] = state.taken[cell]
+    return 0
+
+
+def pick_history(state, planes, steps):
+    return pick_encode(state, planes) + 1
+
+
+def test_a_game_whose_planes_are_missing_is_refused():
+    game = pick(planes_shape=(1, 3, 3), encode=pick_encode)
+    net = NetworkModule(architecture("residual(blocks=1,filters=4)", game)).eval()
+    NetworkEvaluator(TorchBackend(net), game)
+    with pytest.raises(InvalidParameter, match="has no encode with planes_shape"):
+        NetworkEvaluator(TorchBackend(net), pick(planes_shape=(1, 3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"symmetries": mirror_symmetries(4, 3)}, "a Symmetry of 9 actions"),
+        ({"symmetries": [Symmetry(np.arange(12), np.arange(9))]}, "planes have 9 cells, a symmetry 12"),
+        ({"symmetries": [(np.arange(9), np.arange(9))]}, "must be a Symmetry"),
+        ({"max_history": 2}, "go together"),
+        ({"encode_history": pick_history}, "go together"),
+        ({"encode_history": pick_history, "max_history": 1.5}, "whole number"),
+    ],
+)
+def test_planes_that_do_not_fit_their_game_are_refused(changes, words):
+    with pytest.raises(InvalidGame, match=words):
+        pick(planes_shape=(1, 3, 3), encode=pick_encode, **changes)

@@ -14,6 +14,7 @@ from engram.cli.console import Live
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
+from engram.errors import InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.networks.architectures import check_fit
@@ -70,7 +71,8 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     `what` is `network` (evaluations of the network alone, with the usual backend), `network, onnx` and the like (with
     each other installed backend), `network, native, float32` (where the usual precision is another), `lockstep`
     (evaluations for 64 searches in parallel), `lockstep, two groups` (for twice 64 searches, in two threads) or
-    `search` (simulations of one search at the preset's own number of leaves). The peer of all others is the first row.
+    `search` (simulations of one search at the preset's own number of leaves); the last three need a value head. The
+    peer of all others is the first row.
 
     Raises:
       InvalidFile: no such network. InvalidParameter: it does not fit the game. MissingPackage: there is no backend.
@@ -78,8 +80,13 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     network = NamedNetwork(name).network
     shape = network.configuration
     usual_size = f":{shape.width}" if shape.game in ("go", "gomoku") else ""
-    with nullcontext() if game else stored(f"the network {name}"):
-        rules = game_of(game or f"{shape.game}{usual_size}")
+    try:
+        with nullcontext() if game else stored(f"the network {name}"):
+            rules = game_of(game or f"{shape.game}{usual_size}")
+    except InvalidSpecification:
+        if game:
+            raise
+        raise InvalidSpecification(f"{name} is a network for {shape.game}: name the game, as -g file.py:name") from None
     check_fit(shape, rules, name)
     live.line(f"measuring {name} on {rules.name}...")
     states = some_positions(rules, BATCH)
@@ -103,10 +110,11 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     works: dict[str, Work] = {
         "network": partial(forward, usual),
         **{f"network, {other}": partial(forward, other) for other in others},
-        "lockstep": side_by_side(rules, partial(open_backend, network, usual), states, 1),
-        "lockstep, two groups": side_by_side(rules, partial(open_backend, network, usual), states, 2),
-        "search": one_search,
     }
+    if "value" in network.architecture.heads:  # without values puct does not search
+        works["lockstep"] = side_by_side(rules, partial(open_backend, network, usual), states, 1)
+        works["lockstep, two groups"] = side_by_side(rules, partial(open_backend, network, usual), states, 2)
+        works["search"] = one_search
     rates = in_turns(works, seconds)
     peer = f"{name} alone, {usual}, {backends[usual].precision}, batch {BATCH}"
     alone = rates["network"]

@@ -124,6 +124,7 @@ NATURE = 2
 UNIT_BOUNDS = (-1.0, 1.0)
 ACTIONS_LIMIT = 65535
 MOVES_LIMIT = 10**8
+MAX_HISTORY = 1000
 SLACK = 64
 """Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
 
@@ -447,8 +448,12 @@ class Game:
             ) from None
         if self.has("chance") and (self.has("rollout_moves") or self.has("heavy_rollout_moves")):
             raise InvalidGame(f"{name}: only games without chance log the moves of rollouts; leave the function out")
-        self.max_history = max_history
-        self.symmetries = list(symmetries or self.symmetries)
+        self.max_history = check_whole(f"{name}: max_history", max_history, 0, MAX_HISTORY, InvalidGame)
+        if self.has("encode_history") != bool(max_history):
+            raise InvalidGame(
+                f"{name}: encode_history and max_history, the earlier positions it can write, go together"
+            )
+        self.symmetries = self._checked_symmetries(symmetries) if symmetries else self.symmetries
         self.state_dtype = initial.dtype
         self._initial = initial[0:1].copy().reshape(())
         self._action_names = list(action_names) if action_names is not None else None
@@ -461,6 +466,16 @@ class Game:
         self.scene = scene
         self._parse_state = parse_state
         self._sound = sound
+
+    def _checked_symmetries(self, symmetries: Sequence[Symmetry]) -> list[Symmetry]:
+        """Symmetries of this game's sizes, which compiled code trusts."""
+        cells = len(self.symmetries[0].cells)
+        for part in symmetries:
+            if not isinstance(part, Symmetry) or len(part.actions) != self.num_actions:
+                raise InvalidGame(f"{self.name}: each symmetry must be a Symmetry of {self.num_actions} actions")
+            if self.planes_shape and len(part.cells) != cells:
+                raise InvalidGame(f"{self.name}: its planes have {cells} cells, a symmetry {len(part.cells)}")
+        return list(symmetries)
 
     def _describe(
         self, name: str, num_actions: int, max_moves: int, planes_shape: tuple[int, int, int] | None, players: int,

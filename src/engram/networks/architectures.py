@@ -280,11 +280,9 @@ def architecture(text: str, game: Game) -> Architecture:
     specification = parse(text)
     name = specification.name
     defaults = {**defaults_of(ARCHITECTURES[name]), "history": min(HISTORY.get(name, 4), game.max_history)}
-    if not game.compiled:
-        raise InvalidParameter(f"{game.name} is a plain Python game: networks need a compiled one")
     game.require_plain("a network")
-    if not game.address("encode") or game.planes_shape is None:
-        raise InvalidParameter(f"{game.name} has no encode with planes_shape: networks need them")
+    check_encoding(game, None)
+    assert game.planes_shape is not None
     options = specification.bind(defaults)
     history = options.pop("history")
     past = history if game.max_history or history else None
@@ -313,6 +311,19 @@ def _build(configuration: Configuration, name: str, options: dict[str, int]) -> 
     return network
 
 
+def check_encoding(game: Game, history: int | None) -> None:
+    """Checks that a game writes planes, with earlier positions if a network sees some.
+
+    Raises:
+      InvalidParameter: it does not, or is no compiled game.
+    """
+    if not game.compiled:
+        raise InvalidParameter(f"{game.name} is a plain Python game: networks need a compiled one")
+    name = "encode" if history is None else "encode_history"
+    if not game.has(name) or game.planes_shape is None:
+        raise InvalidParameter(f"{game.name} has no {name} with planes_shape: networks need them")
+
+
 def check_fit(configuration: Configuration, game: Game, name: str) -> None:
     """Checks that a network has the game, the planes and the actions of a game.
 
@@ -327,6 +338,7 @@ def check_fit(configuration: Configuration, game: Game, name: str) -> None:
         raise InvalidParameter(f"{name} is a network for {configuration.game}, not for {game.name}")
     if shape is None or shape[1:] != board:
         raise InvalidParameter(f"{name} is for a board of {board[0]} by {board[1]}, not for {game.name}")
+    check_encoding(game, configuration.history)
     planes = num_planes(game, configuration.history)
     if planes != configuration.planes or game.num_actions != configuration.num_actions:
         raise InvalidParameter(

@@ -53,10 +53,21 @@ class Backend(Protocol):
         """
 
 
+def check_backend(backend: object) -> None:
+    """Refuses what is no `Backend`, such as a module of PyTorch.
+
+    Raises:
+      InvalidParameter: it lacks `forward` or `architecture`.
+    """
+    if not callable(getattr(backend, "forward", None)) or not hasattr(backend, "architecture"):
+        raise InvalidParameter(f"a backend has forward and architecture (see Backend), unlike {type(backend).__name__}")
+
+
 class BackendWrapper:
     """A backend around another, of the same network."""
 
     def __init__(self, backend: Backend):
+        check_backend(backend)
         self.backend = backend
         self.architecture, self.precision, self.layer = backend.architecture, backend.precision, backend.layer
 
@@ -64,13 +75,17 @@ class BackendWrapper:
         """The answer of the backend inside, which may be a user's.
 
         Raises:
-          InvalidParameter: it is no `Evaluation` of arrays.
+          InvalidParameter: it is no `Evaluation` of arrays with a row a position.
         """
-        answer = self.backend.forward(planes)
-        parts = (getattr(answer, name, ()) for name in ("value", "policy", "embedding"))
-        if not all(part is None or isinstance(part, np.ndarray) for part in parts):
-            name, kind = type(self.backend).__name__, type(answer).__name__
-            raise InvalidParameter(f"forward of {name} must give an Evaluation of NumPy arrays; it gave a {kind}")
+        answer, owner = self.backend.forward(planes), type(self.backend).__name__
+        if not isinstance(answer, Evaluation):
+            raise InvalidParameter(f"forward of {owner} must give an engram.Evaluation, not a {type(answer).__name__}")
+        for name, part in vars(answer).items():
+            if part is not None and (not isinstance(part, np.ndarray) or part.shape[:1] != (len(planes),)):
+                kind = f"an array of shape {part.shape}" if isinstance(part, np.ndarray) else f"a {type(part).__name__}"
+                raise InvalidParameter(
+                    f"forward of {owner}: {name} must be a NumPy array with {len(planes)} rows, not {kind}"
+                )
         return answer
 
 

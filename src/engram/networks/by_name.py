@@ -12,6 +12,7 @@ from typing import Annotated
 
 from engram.errors import InvalidFile, choices
 from engram.games.game import Game
+from engram.networks.architectures import check_fit
 from engram.networks.backend import Backend, FixedBatches, choose, open_backend
 from engram.networks.evaluation_cache import EvaluationCache
 from engram.networks.evaluator import NetworkEvaluator
@@ -126,6 +127,7 @@ class NamedNetwork:
         return lambda game, _: self._evaluator(game, backend)
 
     def _open(self, game: Game, batch: int, cache: int) -> Backend:
+        check_fit(self.network.configuration, game, self.name)
         batch = min(batch, MAX_BATCH)
         inner = open_backend(self.network, self.backend, layer=self.embedding, precision=self.precision, batch=batch)
         backend: Backend = FixedBatches(inner, batch)

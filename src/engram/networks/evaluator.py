@@ -15,7 +15,7 @@ from engram.games.game import Game, game_dtype
 from engram.native.intrinsics import call, pointer_at, record_at
 from engram.native.jit import Callback
 from engram.networks.architectures import check_fit
-from engram.networks.backend import Backend, native_of
+from engram.networks.backend import Backend, check_backend, native_of
 from engram.networks.encoding import Encoder, encode_batch
 from engram.search.evaluation import CompiledEvaluator, Evaluation, KernelEvaluator
 
@@ -50,6 +50,7 @@ class NetworkEvaluator(KernelEvaluator):
     """
 
     def __init__(self, backend: Backend, game: Game):
+        check_backend(backend)
         configuration = backend.architecture.configuration
         check_fit(configuration, game, configuration.network)
         self.backend = backend

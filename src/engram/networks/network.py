@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,10 @@ def save_network(
       half: weights in float16, half the size. about: plain data to keep beside the configuration.
 
     Raises:
-      InvalidFile: it cannot be written, or a weight is too large for float16.
+      InvalidFile: it cannot be written, `load_network` would refuse it, or a weight is too large for float16.
     """
+    if fault := _weights_fault(network.architecture, network.weights):
+        raise InvalidFile(f"{path} is not written: {fault}")
     floats = [array for array in network.weights.values() if array.dtype == np.float32]
     if half and any(np.abs(array).max(initial=0.0) > MAX_FLOAT16 for array in floats):
         raise InvalidFile(f"{path} is not written: float16 holds no weight above {MAX_FLOAT16:,.0f}")
@@ -65,14 +68,24 @@ def load_network(path: str | Path) -> Network:
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidFile(f"{path} holds no network that this engram can build: {error}") from error
     weights = {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in arrays.items()}
-    expected, shapes = architecture.shapes, {name: array.shape for name, array in weights.items()}
+    if fault := _weights_fault(architecture, weights):
+        raise InvalidFile(f"{path} holds no network that this engram can build: {fault}")
+    return Network(architecture, weights)
+
+
+def _weights_fault(architecture: Architecture, weights: Mapping[str, Any]) -> str:
+    """The reason why weights are not those of an architecture; empty if they are."""
+    expected, shapes = architecture.shapes, {name: np.atleast_1d(array).shape for name, array in weights.items()}
     if shapes != expected:
-        name = min(name for name in expected | shapes if expected.get(name) != shapes.get(name))
-        raise InvalidFile(f"{path} holds no network that this engram can build: its weights {name} do not fit")
+        return f"its weights {min(key for key in expected | shapes if expected.get(key) != shapes.get(key))} do not fit"
     for name, array in weights.items():
         counts = name.endswith("num_batches_tracked")
-        if not (array.dtype == np.float32 or counts) or not np.isfinite(array).all():
-            raise InvalidFile(f"{path} holds no network: its weights {name} are not finite float32 or float16 numbers")
+        if (
+            not isinstance(array, np.ndarray)
+            or not (array.dtype == np.float32 or counts)
+            or not np.isfinite(array).all()
+        ):
+            return f"its weights {name} are not finite float32 or float16 numbers"
         if name.endswith("running_var") and (array < 0.0).any():
-            raise InvalidFile(f"{path} holds no network: its variances {name} are negative")
-    return Network(architecture, weights)
+            return f"its variances {name} are negative"
+    return ""

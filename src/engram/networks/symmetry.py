@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -77,8 +78,13 @@ class RandomSymmetry(BackendWrapper):
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`; actions are those of the board before it was turned."""
+        if math.prod(planes.shape[2:]) != self._cells.shape[1]:  # compiled code trusts the sizes
+            raise InvalidParameter(f"these symmetries are not those of a board of {planes.shape[2:]}")
         turns = np.zeros(len(planes), np.int64)
         _draw(keys_of(planes), self._seed, len(self._cells), turns)
         answer = self.ask(turned(planes, turns, self._cells))
-        assert answer.policy is not None
+        if answer.policy is None:
+            return answer
+        if answer.policy.shape != (shape := (len(planes), self._actions.shape[1])):
+            raise InvalidParameter(f"a policy of shape {answer.policy.shape}, not {shape}, cannot be turned back")
         return replace(answer, policy=np.take_along_axis(answer.policy, self._actions[turns], 1))

@@ -104,7 +104,10 @@ class Batches:
             raise OperatorError(f"the evaluator returned a {type(evaluation).__name__}, not an engram.Evaluation")
         is_valued, size = self._is_valued, self._embedding_size
         if evaluation.value is None and is_valued:
-            raise OperatorError("the evaluator gave no values, and this search has no other source of values")
+            raise OperatorError(
+                "the evaluator gave no values, and this search has no other source; a network without a value head, "
+                "such as predictor, goes with uct_prior, network_rollouts=true or rollout_share=1.0"
+            )
         value = _numbers("value", evaluation.value) if is_valued else np.full(count, np.nan, np.float32)
         if value.shape != (count,):
             raise OperatorError(f"the evaluator gave values of shape {value.shape} for {count} positions")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 import time
@@ -48,6 +49,26 @@ def shares(amount: int, parts: int) -> list[int]:
     """An amount in whole parts that differ by one at most, the larger ones first."""
     share, rest = divmod(amount, parts)
     return [share + (part < rest) for part in range(parts)]
+
+
+def _made(maker: Any, game: Game, leaves: int) -> Evaluator:
+    """The evaluator that a user's function makes for a game and a number of leaves."""
+    try:
+        inspect.signature(maker).bind(game, leaves)
+        is_maker = not hasattr(maker, "forward")  # a backend, or a module of PyTorch
+    except (TypeError, ValueError):
+        is_maker = False
+    if not is_maker:
+        raise InvalidParameter(
+            f"an evaluator has evaluate(states), or is a function (game, leaves) that makes one, unlike {maker!r}"
+        )
+    evaluator: Any = maker(game, leaves)
+    if not callable(getattr(evaluator, "evaluate", None)):
+        kind = type(evaluator).__name__
+        raise InvalidParameter(
+            f"an evaluator's function (game, leaves) must return one with evaluate(states), not a {kind}"
+        )
+    return evaluator  # type: ignore[no-any-return]
 
 
 def check_root(game: Game, state: State) -> None:
@@ -127,7 +148,7 @@ class Workspace(Addressed):
         source: Any = preset.evaluator
         asks_itself = source is None or (hasattr(source, "evaluate") and not isinstance(source, type))
         leaves_asked = (at_once or num_trees) * self.slots_per_tree
-        self.evaluator: Evaluator | None = source if asks_itself else source(game, leaves_asked)
+        self.evaluator: Evaluator | None = source if asks_itself else _made(source, game, leaves_asked)
         self.functions = Functions(game, preset, self.assembly, self._compiled_evaluator(num_slots))
         self.program = self.functions.program
         words = game.state_bytes // 8

@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
 
 from engram import storage
-from engram.errors import InvalidFile, OperatorError
+from engram.errors import InvalidFile, InvalidParameter, OperatorError
 from engram.networks.torch_backend import NetworkModule, fastest_precision
 from engram.training.replay import Examples
 
@@ -93,7 +93,10 @@ class Learner:
 
         Raises:
           OperatorError: the loss is not finite; the network is unchanged.
+          InvalidParameter: one position on a board of one cell.
         """
+        if len(planes) == 1 and planes[0, 0].size == 1:
+            raise InvalidParameter("one position of one cell has no spread to normalise by: take a batch of 2 or more")
         action, result = self._tensor(policy), self._tensor(value)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
             logits, output, _ = self.net(self._tensor(planes).to(memory_format=torch.channels_last))

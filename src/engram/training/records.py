@@ -120,7 +120,8 @@ class RecordSampler(PositionSource):
 
     def __init__(self, records: Records, history: int | None):
         if not records.positions:
-            raise InvalidParameter("no game is left to learn from, or to hold out: give more games, or others first")
+            fault = f"; {records.left_out:,} have an illegal move" if records.left_out else ""
+            raise InvalidParameter(f"no game is left to learn from, or to hold out{fault}: give more, or others first")
         self.records, self.positions = records, records.positions
         self._encode = Encoder(records.game, history)
         self._starts = words_of(records.game, records.starts)

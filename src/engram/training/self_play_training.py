@@ -160,6 +160,11 @@ class _SelfPlayRun(TrainingRun):
         parts = -(-plan.options.num_games // plan.options.batch) if plan.asynchronous else 1
         options = replace(plan.options, num_games=plan.options.batch) if plan.asynchronous else plan.options
         evaluator = self._evaluator(self._playing)
+        is_valued = "value" in self.learner.net.architecture.heads
+        if not is_valued and plan.options.preset(evaluator).leaf_value == "evaluator":
+            raise InvalidParameter(
+                f"{plan.network} has no values to search by: search by uct_prior, or take a residual"
+            )
         self._games = [
             SelfPlay(self.game, evaluator, shape.history, options, derive_seed(plan.seed, part) if part else plan.seed)
             for part in range(parts)

@@ -35,6 +35,7 @@ def distil(
     as_json: options.Json = False,
 ) -> None:
     """Let a table of values teach a network; repeat the command to continue."""
+    from engram.specification import parse
     from engram.training import require_torch
 
     require_torch()
@@ -42,4 +43,5 @@ def distil(
     from engram.training.distil import distil as train
 
     plan = plan_of(DistilPlan, context)
-    run_training(context, train, plan, progress_line, use=f"play with it by puct(network='{output}')")
+    preset = "uct_prior" if parse(plan.network).name == "predictor" else "puct"  # which has no value head
+    run_training(context, train, plan, progress_line, use=f"play with it by {preset}(network='{output}')")
