@@ -305,7 +305,7 @@ def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp
         playing.get_by_label("You play").select_option(label="Black")
         playing.get_by_label("Level").select_option(label="Beginner")
         playing.get_by_role("button", name="Q16, empty").click()
-        expect(playing.locator("#news")).to_contain_text("as many searches run as this server allows")
+        expect(playing.locator("#news")).to_contain_text("As many searches run as this server allows")
         expect(turn).to_contain_text("thinks")
         assert playing.locator("engram-board button[aria-disabled=false]").count() == 0
         watching.get_by_role("button", name="Stop").click()
@@ -598,6 +598,79 @@ def test_long_names_of_moves_fit_a_phone_and_are_played(visit, served):
         server.close()
 
 
+def test_a_place_of_several_actions_asks_for_one_of_them(visit, served):
+    file = served.folder / "crosses.py"
+    file.write_text(CROSSES)
+    server = Served(served.folder, "--allow-files")
+    try:
+        page = visit(f"{server.address}&game={file}:crosses&moves=").page
+        moves, others = page.locator(".history button.main"), page.locator(".others button")
+        page.get_by_role("button", name="b1, empty").click()  # light or heavy
+        expect(page.locator("#news")).to_contain_text("2 moves have this place")
+        expect(others).to_have_text(["b1 light", "b1 heavy"])
+        expect(others.first).to_be_focused()
+        others.nth(1).click()
+        expect(moves).to_have_text(["b1 heavy"])
+        expect(others).to_have_count(0)
+        page.get_by_role("button", name="b1, Black stone").click()  # a piece, which goes to a1 or c1
+        expect(page.locator("svg .reach")).to_have_count(2)
+        page.get_by_role("button", name="c1, empty").click()  # not one of the two that put a piece there
+        expect(moves).to_have_text(["b1 heavy", "b1-c1"])
+        page.get_by_role("button", name="Analyse").click()
+        expect(page.locator(".whisker circle").first).to_be_visible()
+        page.get_by_role("button", name="Stop").click()
+        page.locator("engram-moves tbody tr").first.hover()
+        expect(page.locator("svg .ghost.white")).to_have_count(0)  # one player has pieces of one colour
+    finally:
+        server.close()
+
+
+CROSSES = """
+import numpy as np
+from engram import Game
+from engram.games.scene import Scene
+
+CELLS, MOVES = 3, 4
+
+def legal_actions(state, actions):
+    count = 0
+    if state.moves == MOVES or state.cell.sum() == CELLS:
+        return 0
+    for action in range(2 * CELLS):
+        if state.cell[action % CELLS] == 0:
+            actions[count] = action
+            count += 1
+    for pair in range(CELLS * CELLS):
+        if state.cell[pair // CELLS] == 1 and state.cell[pair % CELLS] == 0:
+            actions[count] = 2 * CELLS + pair
+            count += 1
+    return count
+
+def play(state, action):
+    if action < 2 * CELLS:
+        state.cell[action % CELLS] = 1
+    else:
+        pair = action - 2 * CELLS
+        state.cell[pair // CELLS], state.cell[pair % CELLS] = 0, 1
+    state.moves += 1
+    return np.int64(state.moves == MOVES or state.cell.sum() == CELLS)
+
+def outcome(state):
+    return state.cell[0] / 1.0
+
+def position_hash(state):
+    return np.uint64(state.moves * 8 + state.cell[0] * 4 + state.cell[1] * 2 + state.cell[2])
+
+def crosses():
+    names = [f"{cell}1 {weight}" for weight in ("light", "heavy") for cell in "abc"]
+    names += [f"{one}1-{other}1" for one in "abc" for other in "abc"]
+    places = [[cell] for _ in range(2) for cell in range(CELLS)] + [[a, b] for a in range(CELLS) for b in range(CELLS)]
+    state = np.zeros(1, np.dtype([("cell", np.int64, (CELLS,)), ("moves", np.int64)]))
+    marks = lambda state: "".join(".X"[int(mark)] for mark in state["cell"])
+    return Game("crosses", state=state, num_actions=15, max_moves=MOVES, legal_actions=legal_actions, play=play,
+                outcome=outcome, to_play=lambda state: 0, hash=position_hash, players=1, action_names=names,
+                scene=Scene("squares", 1, CELLS, marks, places, "abc", "1"))
+"""
 LONG = """
 from engram import PythonGame
 

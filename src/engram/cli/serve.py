@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from typing import Annotated, Optional
@@ -77,7 +78,16 @@ def serve(
             await run_in_threadpool(app.state.server.sessions.close)  # so that no stream has to be cancelled
             await super().shutdown(sockets)
 
-    Server(config).run(sockets=[listener])
+    try:
+        Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+        for thread in others:
+            thread.join(0.2)
+        if any(thread.is_alive() and not thread.daemon for thread in others):
+            say("engram: interrupted, while a call still ran")
+            os._exit(130)  # the interpreter would wait for its thread
+        raise
 
 
 def _listener(host: str, port: int | None) -> socket.socket:

@@ -290,6 +290,11 @@ class _Play:
         key = game.canonical_hash(copied)
         same = self._check.canonical_keys.setdefault(game.hash(state), key) == key
         self._must(same, "canonical_hash differs between positions of equal hash")
+        if game.scene is not None:
+            try:
+                game.scene.drawn(state)
+            except InvalidGame as error:
+                self._must(False, str(error))
         outcome = game.outcome(state) if is_over else None
         self._must(outcome is None or math.isfinite(outcome), f"outcome is {outcome}, not a finite number")
         which = "canonical_hash" if key != game.hash(state) else "hash"

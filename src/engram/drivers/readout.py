@@ -60,6 +60,7 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
             principal_variation=tuple(game.move_names(line, root)),
             proven=is_proven,
             memory=None if math.isnan(advice) else advice,
+            line=tuple(line),
         )
         for (action, num_visits, mean, lower, upper, prior, is_proven, advice), line in zip(
             zip(*columns, strict=True), _lines(work, columns[0], lines), strict=True

@@ -109,8 +109,8 @@ class Position(np.ndarray):
                 raise IllegalAction(f"{game.name}: there is no action {action}")
         scene = game.scene
         label = f"{game.name}: {game.standing(plain)}"
-        counts = scene.counts and scene.counts(plain)
-        return board(scene.board(), scene.marks(plain), label=label, counts=counts, last=last, heat=heat)
+        marks, counts = scene.drawn(plain)
+        return board(scene.board(), marks, label=label, counts=counts, last=last, heat=heat)
 
     def _repr_html_(self) -> str:
         """The output of a notebook: the board, and the player to move."""
@@ -463,6 +463,8 @@ class Game:
         self._constants = list(places.values())
         self._sizes = [places[name] for name in (constants if sizes is None else sizes)]
         self._render = render
+        if scene is not None and len(scene.places) != num_actions:
+            raise InvalidGame(f"{name}: its scene has places for {len(scene.places)} actions of {num_actions}")
         self.scene = scene
         self._parse_state = parse_state
         self._sound = sound
@@ -760,6 +762,8 @@ class Game:
             if (number := action_number(word, self.num_actions)) is not None:
                 return number
         else:
+            if text in self._action_names:
+                return self._action_names.index(text)
             for action, name in enumerate(self._action_names):
                 if name.lower() == word:
                     return action

@@ -9,11 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engram.errors import InvalidGame, check_whole, choices
+
 SHAPES = ("points", "squares", "hexagons", "columns", "lattice")
 EMPTY, FIRST, SECOND, DRAWN = ".", "X", "O", "#"
 """Marks of a cell: empty, a piece of player 0, a piece of player 1, and a mark of neither player."""
 COLOURS = "123456789"
 """Marks of coloured tiles."""
+PIECES = ("stones", "discs", "pawns", "edges", "checkers", "tiles", "numbers")
+_MARKS = frozenset(EMPTY + FIRST + SECOND + DRAWN + COLOURS)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class Scene:
       note: from a state to a line under the board; empty: none.
       cell_names: of boards whose rows and columns do not name their cells; empty: they do.
       counts: from a state to the number of pieces on each cell; None: one wherever a mark is.
+
+    Raises:
+      InvalidGame: a shape or pieces of another name, a size below 1, or a place beyond the board.
     """
 
     shape: str
@@ -49,11 +56,52 @@ class Scene:
     cell_names: Sequence[str] = ()
     counts: Callable[[Any], list[int]] | None = None
 
+    def __post_init__(self) -> None:
+        for name, word, words in (("shape", self.shape, SHAPES), ("pieces", self.pieces, PIECES)):
+            if word not in words:
+                raise InvalidGame(f"a scene has no {name} {word!r}{choices(str(word), words)}")
+        for name, size in (("rows", self.rows), ("columns", self.columns)):
+            check_whole(f"{name} of a scene", size, 1, None, InvalidGame)
+        if len(self.players) != 2 or not all(isinstance(name, str) for name in self.players):
+            raise InvalidGame(f"a scene names two players, not {self.players!r}")
+        try:
+            places = [[int(cell) for cell in cells] for cells in self.places]
+        except (TypeError, ValueError):
+            raise InvalidGame("places of a scene are lists of cells, one list an action") from None
+        for action, cells in enumerate(places):
+            if len(cells) > 2 or not all(0 <= cell < self.num_cells for cell in cells):
+                raise InvalidGame(f"action {action} has up to two places from 0 to {self.num_cells - 1}, not {cells}")
+        object.__setattr__(self, "places", places)
+
+    @property
+    def num_cells(self) -> int:
+        """The number of cells."""
+        return self.rows * self.columns
+
+    def drawn(self, state: Any) -> tuple[str, list[int] | None]:
+        """The marks and the counts of a position, if there are any.
+
+        Raises:
+          InvalidGame: not one known mark, or not one number, a cell.
+        """
+        marks, counts = self.marks(state), self.counts(state) if self.counts else None
+        if not isinstance(marks, str) or len(marks) != self.num_cells or not _MARKS.issuperset(marks):
+            raise InvalidGame(f"marks of a scene are {self.num_cells} of {''.join(sorted(_MARKS))}, not {marks!r}")
+        if counts is None:
+            return marks, None
+        try:
+            numbers = [int(count) for count in counts]
+        except (TypeError, ValueError, OverflowError):
+            numbers = []
+        if len(numbers) != self.num_cells:
+            raise InvalidGame(f"counts of a scene are {self.num_cells} whole numbers, not {counts!r}")
+        return marks, numbers
+
     def board(self) -> dict[str, Any]:
         """All that no move changes, as plain data."""
         return {
             "shape": self.shape, "rows": self.rows, "columns": self.columns,
-            "places": [list(cells) for cells in self.places], "column_names": list(self.column_names),
+            "places": self.places, "column_names": list(self.column_names),
             "row_names": list(self.row_names), "pieces": self.pieces, "players": list(self.players),
             "cell_names": list(self.cell_names),
         }  # fmt: skip

@@ -109,11 +109,12 @@ def time_left(session: Session, words: Words) -> None:
 
 
 def loadsgf(session: Session, words: Words) -> None:
-    if not 1 <= len(words) <= 2:
+    if not words:
         raise GtpError("loadsgf takes a file and the number of a move")
-    before = parse_count(words[1]) if len(words) == 2 else None
+    before = parse_count(words[-1]) if len(words) > 1 and words[-1].isdecimal() else None
+    path = " ".join(words if before is None else words[:-1])  # names of files may have spaces
     try:
-        file = read_sgf(words[0])
+        file = read_sgf(path)
         if file.warning:
             print(f"engram: {file.warning}", file=sys.stderr, flush=True)
         position = GoPosition(file.game)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -238,6 +239,8 @@ def _route(path: str, answer: Answer, method: str = "POST") -> Route:
             return _written(data)
         except ClientDisconnect:
             return Response(status_code=400)
+        except asyncio.CancelledError:  # the server ends while user code runs or a search is compiled
+            return JSONResponse({"error": "the server ends"}, 503)
         except EngramError as error:
             return _sentence(error)
         except HTTPException:

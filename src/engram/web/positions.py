@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from engram.errors import IllegalAction, InvalidParameter
+from engram.errors import IllegalAction, InvalidGame, InvalidParameter
 from engram.games.catalogue import GAMES
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE, Game, State
@@ -65,13 +65,18 @@ def position(game: Game, state: State) -> dict[str, Any]:
     """
     legal, scene = game.legal_actions(state), game.scene
     is_chance_node = bool(legal) and game.to_play(state) == NATURE
+    marks, counts = scene.drawn(state) if scene else (None, None)
+    names = [game.action_name(action, state) for action in legal]
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise InvalidGame(f"{game.name}: two moves of this position are written {name!r}, so that none can be chosen")
     return {
-        "marks": scene.marks(state) if scene else None,
-        "counts": scene.counts(state) if scene and scene.counts else None,
+        "marks": marks,
+        "counts": counts,
         "chances": game.probabilities(state) if is_chance_node else None,
         "note": scene.note(state) if scene and scene.note else "",
         "diagram": game.render(state),
-        "legal": [[action, game.action_name(action, state)] for action in legal],
+        "legal": [[action, name] for action, name in zip(legal, names, strict=True)],
         "to_play": game.to_play(state),
         "outcome": None if legal else game.outcome(state),
         "result": result_text(state) if is_go(game) and not legal else "",
@@ -91,8 +96,8 @@ def opened(line: PlayedGame) -> dict[str, Any]:
         "game": line.text, "name": game.name, "start": line.start, "moves": game.move_names(line.actions, line.first),
         "actions": list(line.actions), "board": game.scene.board() if game.scene else None,
         "action_names": [game.action_name(action) for action in range(min(game.num_actions, MOST_NAMES))],
-        "is_go": is_go(game), "players": game.players, "first_player": game.to_play(line.first),
-        "position": end,
+        "encodes": game.has("encode") and game.planes_shape is not None, "is_go": is_go(game), "players": game.players,
+        "first_player": game.to_play(line.first), "position": end,
     }  # fmt: skip
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
+from engram.games.game import Game, State
 from engram.search.extensions.rave import AMAF
 from engram.search.tree import PLAYER_1
 
-COLUMNS = ("action", "visits", "value", "low", "high", "prior", "memory", "amaf", "proven", "line")
-"""The columns of a move in a snapshot; values are for the player to move, memory and AMAF None without data."""
+COLUMNS = ("action", "visits", "value", "low", "high", "prior", "memory", "amaf", "proven", "line", "steps")
+"""The columns of a move in a snapshot; values are for the player to move, memory and AMAF None without data.
+
+`steps` are the moves of its line, each as its action and its mover.
+"""
 
 
 def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
@@ -22,7 +27,7 @@ def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
         [
             move.action, move.visits, _short(move.value), _short(move.low), _short(move.high), _short(move.prior),
             None if move.memory is None else _short(move.memory), amaf.get(move.action), move.proven,
-            list(move.principal_variation),
+            list(move.principal_variation), _steps(search.game, result.root, move.line),
         ]
         for move in result.moves
     ]  # fmt: skip
@@ -32,6 +37,14 @@ def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
         "value": _short(result.value), "bounds": list(result.bounds), "player": result.player, "action": result.action,
         "name": result.name, "search": search.preset.text, "moves": moves,
     }  # fmt: skip
+
+
+def _steps(game: Game, state: State, line: Sequence[int]) -> list[tuple[int, int]]:
+    steps = []
+    for number, action in enumerate(line):
+        state = game.play(state, line[number - 1]) if number else state
+        steps.append((action, game.to_play(state)))
+    return steps
 
 
 def _amaf(search: Search) -> dict[int, float]:

@@ -15,7 +15,7 @@ from engram.search.tree import PROVEN, Tree
 from engram.trees.comparison import compare
 from engram.trees.saved import SavedTree
 from engram.trees.visible import visible as visible_part
-from engram.web.positions import position
+from engram.web.positions import MOST_NAMES, position
 
 MOST_DEPTH = 40
 _LEVELS, _MOST_MOVES = 4, 12
@@ -43,8 +43,8 @@ def visible(search: Search, state: State, path: Sequence[int], width: int, depth
     """The part of a tree that a picture of `width` pixels shows below the node at `path`.
 
     As `engram.trees.visible.visible`: values within ±1 of `bounds`, those of returns. `nodes`: the number of all.
-    `names` of moves, if they depend on the position: of `path` and then of each node, null for one too narrow to bear
-    a name.
+    `names` of moves, if they depend on the position or the page has not all: of `path` and then of each node, null for
+    one too narrow to bear a name.
 
     Args:
       state: the root's. path: actions from there.
@@ -54,7 +54,7 @@ def visible(search: Search, state: State, path: Sequence[int], width: int, depth
     tree, game = search.tree, search.game
     part = visible_part(tree.nodes, node_at(tree, path), width, depth)
     least = _NARROWEST_NAME * part["visits"][0] / width
-    names = _names(game, state, path, part, least) if game.names_need_state else None
+    names = _names(game, state, path, part, least) if game.names_need_state or game.num_actions > MOST_NAMES else None
     return {**part, "nodes": tree.num_nodes, "bounds": list(tree.bounds), "names": names}
 
 

@@ -6,7 +6,7 @@ import "./charts.js";
 import "./moves.js";
 import { Compare } from "./compare.js";
 import { GameTree } from "./game.js";
-import { element, prose, safe, say } from "./html.js";
+import { element, prose, safe, say, sentence } from "./html.js";
 import { Matches } from "./matches.js";
 import { Memory } from "./memory.js";
 import { Play } from "./play.js";
@@ -60,7 +60,7 @@ async function begin() {
     document.body.append(element(`<datalist id="searches">${setup.searches.map((search) => `<option value="${safe(search.text)}">${safe(search.about)}</option>`).join("")}</datalist>`));
     if (!(await follow(fields))) await game.begin(new URLSearchParams(), setup.game);
   } catch (error) {
-    document.getElementById("main").innerHTML = `<p class="empty">${prose(error.message)}</p>`;
+    document.getElementById("main").innerHTML = `<p class="empty">${prose(sentence(error.message))}</p>`;
     return;
   }
   document.querySelector("nav").append(...VIEWS.map(([key, title]) => {
@@ -71,6 +71,8 @@ async function begin() {
   show(sessionStorage.getItem("engram.view") ?? "play");
   document.body.classList.add("ready");
 }
+
+addEventListener("error", (event) => say(`This page has a fault: ${event.message}`, { stays: true, bad: true }));
 
 // A link in the address would bring its position back at the next load, in place of the game that was kept.
 game.addEventListener("change", () => location.hash && history.replaceState(null, "", location.pathname));

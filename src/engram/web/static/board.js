@@ -93,8 +93,8 @@ class Board extends HTMLElement {
   /** Heat by action: `{ strength, text, value }`, or null for none. */
   set heat(heat) { this.#heat = heat; this.#draw(); }
 
-  /** Moves to draw ahead, as actions. */
-  set line(actions) { this.#line = actions; this.#draw(); }
+  /** Moves to draw ahead, each as its action and its mover. */
+  set line(steps) { this.#line = steps; this.#draw(); }
 
   focusCell() { this.querySelector("[tabindex='0']")?.focus(); }
 
@@ -114,7 +114,7 @@ class Board extends HTMLElement {
   #cellName(number) {
     const { columns, column_names, row_names, shape, cell_names } = this.#board;
     if (cell_names.length) return isNaN(cell_names[number]) ? cell_names[number] : `Point ${cell_names[number]}`;
-    if (shape === "columns") return `Column ${column_names[number]}`;
+    if (shape === "columns") return `Column ${column_names[number] ?? number + 1}`;
     if (shape === "lattice") {
       const dot = (x, y) => `${String.fromCharCode(97 + x)}${y + 1}`;
       const x = number % columns, y = Math.floor(number / columns);
@@ -143,9 +143,8 @@ class Board extends HTMLElement {
       return [...this.#legal.keys()].filter((action) => alike.has(places[action][0]));
     }
     return [...this.#legal.keys()].filter((action) => {
-      const cells = places[action];
-      if (cells.length === 2) return this.#from === null ? cells[0] === number : cells[0] === this.#from && cells[1] === number;
-      return cells[0] === number;
+      const [first, second] = places[action];
+      return this.#from === null || second === undefined ? first === number : first === this.#from && second === number;
     });
   }
 
@@ -175,21 +174,22 @@ class Board extends HTMLElement {
   #press(number) {
     this.#rove(number);
     if (!this.#playable) return;
-    const actions = this.#actionsAt(number);
-    const moves = this.#board.places[actions[0]]?.length === 2;
-    if (moves && this.#from === null) {
-      this.#from = number;
-    } else if (actions.length === 1 || (moves && actions.length)) { // two dice may lead to one place: either will do
-      this.#from = null;
-      this.dispatchEvent(new CustomEvent("move", { detail: { action: actions[0], name: this.#legal.get(actions[0]) } }));
-      return;
-    } else if (this.#from !== null) {
-      const again = this.#from === number;
-      this.#from = null;
-      if (!again && this.#actionsAt(number).length) this.#from = number;
-    }
+    const isPair = (action) => this.#board.places[action].length === 2;
+    const from = this.#from, reaching = from === null ? [] : this.#actionsAt(number).filter(isPair);
+    this.#from = null;
+    const here = this.#actionsAt(number);
+    if (reaching.length) this.#emit(reaching);
+    else if (from !== number && here.some(isPair)) this.#from = number;
+    else if (!here.every(isPair)) this.#emit(here.filter((action) => !isPair(action)));
     this.#draw();
     this.#label();
+  }
+
+  /** A move; or, where several actions have these places, the choice between them. */
+  #emit(actions) {
+    const moves = actions.map((action) => ({ action, name: this.#legal.get(action) }));
+    const either = moves.length === 1 || ["checkers", "tiles"].includes(this.#board.pieces); // two dice, or a tile and its likes
+    this.dispatchEvent(either ? new CustomEvent("move", { detail: moves[0] }) : new CustomEvent("choose", { detail: moves }));
   }
 
   #rove(number) {
@@ -330,7 +330,7 @@ class Board extends HTMLElement {
 
   #chosen() {
     if (this.#from === null) return "";
-    const targets = [...this.#legal.keys()].map((action) => this.#board.places[action]).filter((cells) => cells[0] === this.#from);
+    const targets = [...this.#legal.keys()].map((action) => this.#board.places[action]).filter((cells) => cells.length === 2 && cells[0] === this.#from);
     const ring = (cell, kind) => { const [x, y] = this.geometry.centre(cell); return `<rect class="${kind}" x="${x - 0.46}" y="${y - 0.46}" width="0.92" height="0.92" rx="0.1"/>`; };
     return ring(this.#from, "chosen") + targets.map(([, to]) => ring(to, "reach")).join("");
   }
@@ -366,12 +366,9 @@ class Board extends HTMLElement {
 
   #drawLine() {
     const taken = new Set();
-    let player = this.#position.to_play;
-    return this.#line.map((action, number) => {
+    return this.#line.map(([action, mover], number) => {
       const cells = this.#board.places[action] ?? [];
       const cell = this.target(action, taken);
-      const mover = player;
-      player = 1 - player;
       if (cell === null) return "";
       if (cells.length < 2) taken.add(cell);
       const [x, y] = this.geometry.centre(cell).map(round);
@@ -383,7 +380,8 @@ class Board extends HTMLElement {
         const [dx, dy] = cell % this.#board.columns % 2 ? [0.5, 0] : [0, 0.5];
         return `<path class="line ahead" d="M${x - dx} ${y - dy}L${x + dx} ${y + dy}"/><text class="ahead-text plain" x="${x}" y="${y}">${number + 1}</text>`;
       }
-      return `${this.#piece(x, y, mover, "ghost")}<text class="ahead-text ${this.#colour(mover)}" x="${x}" y="${y}">${number + 1}</text>`;
+      const nature = mover > 1; // which has no pieces
+      return `${nature ? "" : this.#piece(x, y, mover, "ghost")}<text class="ahead-text ${nature ? "plain" : this.#colour(mover)}" x="${x}" y="${y}">${number + 1}</text>`;
     }).join("");
   }
 }

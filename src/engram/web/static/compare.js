@@ -10,7 +10,8 @@ const SIDES = ["a", "b"];
 export class Compare {
   constructor(game, setup) {
     this.game = game;
-    const searches = [setup.search, setup.search.startsWith("memory_uct") ? "uct" : "memory_uct(keep_states=true)"];
+    const rival = game.opened.encodes ? "memory_uct(keep_states=true)" : "uct(exploration=0.5)"; // its features need planes
+    const searches = [setup.search, setup.search.startsWith("memory_uct") ? "uct" : rival];
     this.runners = searches.map((search, k) => new Runner(game, { search, simulations: 20000, name: `Search ${"AB"[k]}`, explain: true }));
     this.element = element(`<div class="compare">
       <section class="panel" aria-labelledby="compare-title"><h2 id="compare-title">Two searches of one position</h2>

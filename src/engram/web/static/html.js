@@ -4,6 +4,9 @@
 export const safe = (text) =>
   String(text).replace(/[&<>"']/g, (mark) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[mark]);
 
+/** A text with a capital, unless it begins with a name, such as that of a file. */
+export const sentence = (text) => text.replace(/^[a-z]+(?= )/, (word) => word[0].toUpperCase() + word.slice(1));
+
 /** A sentence as HTML, with what stands in backticks as code. */
 export const prose = (text) => safe(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 
@@ -77,7 +80,7 @@ let newsTimer = 0;
 export function say(text, { stays = false, bad = false } = {}) {
   const news = document.getElementById("news");
   clearTimeout(newsTimer);
-  news.innerHTML = prose(text);
+  news.innerHTML = prose(sentence(text));
   news.hidden = !text;
   news.classList.toggle("bad", bad);
   if (!stays) newsTimer = setTimeout(() => (news.hidden = true), 6000);

@@ -71,9 +71,6 @@ export const STARTS = "starting; the first search of a kind compiles for some se
 export const playersOf = (opened) =>
   (opened.board?.players ?? (opened.players === 1 ? ["the player"] : ["the first player", "the second player"])).slice(0, opened.players);
 
-/** The actions of a line of names. */
-export const actionsOf = ({ action_names }, line) => line.map((name) => action_names.indexOf(name)).filter((action) => action >= 0);
-
 /** The player to move, or the result of a game that is over, as HTML. */
 export function turnOf(opened) {
   const { outcome, result, to_play } = opened.position, { players } = opened, names = playersOf(opened);

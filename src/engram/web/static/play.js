@@ -3,7 +3,7 @@
 import { post, stopSearch, watch } from "./api.js";
 import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, renew, safe, say, tick, trying } from "./html.js";
-import { STARTS, actionsOf, progressOf, turnOf } from "./moves.js";
+import { STARTS, progressOf, turnOf } from "./moves.js";
 
 const KEY = "engram.play";
 const THINKS = ", the engine thinks";
@@ -90,6 +90,7 @@ export class Play {
     this.board = find("engram-board");
     this.moves = find("engram-moves");
     this.board.addEventListener("move", (event) => this.#play(event.detail));
+    this.board.addEventListener("choose", (event) => this.#offer(event.detail));
     this.moves.addEventListener("play", (event) => this.#play(event.detail));
     this.moves.addEventListener("point", (event) => this.#point(event.detail));
     find(".steps").addEventListener("click", (event) => {
@@ -198,7 +199,7 @@ export class Play {
     } else {
       find("pre").textContent = position.diagram;
     }
-    const elsewhere = position.legal.filter(([action]) => position.chances || !opened.board?.places[action]?.length);
+    const elsewhere = this.#elsewhere();
     const onBoard = (this.onBoard = elsewhere.length < position.legal.length);
     renew(find(".others"), elsewhere.map(([action, name]) => `<button type="button" data-key="${action}" ${waits ? "disabled" : ""}>${safe(name)}</button>`).join(""));
     const names = find(".human");
@@ -220,6 +221,20 @@ export class Play {
     find(".point").hidden = !this.#snapshot || waits || !onBoard;
     this.#drawHistory();
     this.#drawValues();
+  }
+
+  /** The moves without a place on the board. */
+  #elsewhere() {
+    const { opened, position } = this.game;
+    return position.legal.filter(([action]) => position.chances || !opened.board?.places[action]?.length);
+  }
+
+  /** Buttons for moves of one place, between which a person chooses. */
+  #offer(moves) {
+    const buttons = [...moves.map(({ action, name }) => [action, name]), ...this.#elsewhere()];
+    renew(this.find(".others"), buttons.map(([action, name]) => `<button type="button" data-key="${action}">${safe(name)}</button>`).join(""));
+    say(`${moves.length} moves have this place: choose one below the board.`);
+    this.find(".others button").focus();
   }
 
   #drawLegend() {
@@ -345,6 +360,7 @@ export class Play {
         await ended;
       } finally {
         if (!this.#thinking) {
+          if (this.#snapshot?.stopped === "running") this.#snapshot.stopped = "interrupted";
           this.find(".think").textContent = "Analyse";
           this.find(".analysis .progress").textContent = progressOf(this.#snapshot, this.players);
         }
@@ -391,7 +407,7 @@ export class Play {
   }
 
   #point(move) {
-    if (this.game.opened.board) this.board.line = move ? actionsOf(this.game.opened, move[9]) : [];
+    if (this.game.opened.board) this.board.line = move ? move[10] : [];
   }
 
   // ------------------------------------------------------------- new game, files, link

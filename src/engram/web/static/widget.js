@@ -2,7 +2,7 @@
 
 import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, safe } from "./html.js";
-import { actionsOf, playersOf, progressOf, turnOf } from "./moves.js";
+import { playersOf, progressOf, turnOf } from "./moves.js";
 
 function render({ model, el }) {
   const host = document.createElement("div"), root = host.attachShadow({ mode: "open" });
@@ -37,14 +37,21 @@ function render({ model, el }) {
       if (!board.board) board.board = opened.board;
       board.show(position, { last: opened.actions.at(-1) ?? null, playable: !over });
     }
-    find(".others").replaceChildren(...position.legal.filter(([action]) => !opened.board?.places[action]?.length).map(([action, name]) => {
+    offer([]);
+    find(".back").disabled = !opened.actions.length;
+    find(".think").disabled = over;
+    think();
+  }
+
+  /** Buttons for moves without a place on the board, and for some that share one. */
+  function offer(several) {
+    const { board: scene, position } = model.get("opened");
+    const others = position.legal.filter(([action]) => !scene?.places[action]?.length);
+    find(".others").replaceChildren(...[...several.map(({ action, name }) => [action, name]), ...others].map(([action, name]) => {
       const button = element(`<button type="button">${safe(name)}</button>`);
       button.addEventListener("click", () => send("play", { action }));
       return button;
     }));
-    find(".back").disabled = !opened.actions.length;
-    find(".think").disabled = over;
-    think();
   }
 
   function think() {
@@ -63,9 +70,10 @@ function render({ model, el }) {
   find(".back").addEventListener("click", () => send("back"));
   find("select").addEventListener("change", think);
   board.addEventListener("move", (event) => send("play", { action: event.detail.action }));
+  board.addEventListener("choose", (event) => offer(event.detail));
   moves.addEventListener("play", (event) => send("play", { action: event.detail.action }));
   moves.addEventListener("point", ({ detail }) => {
-    if (board.board) board.line = detail ? actionsOf(model.get("opened"), detail[9]) : [];
+    if (board.board) board.line = detail ? detail[10] : [];
   });
   model.on("change:opened", place);
   model.on("change:snapshot", think);
