@@ -31,6 +31,9 @@ from engram.memory import files
 from engram.memory.store import Store
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
+from engram.training.memory_build import build
+from engram.training.td.settings import EvaluationPlan, TdConfiguration
+from engram.training.td.training import train
 from engram.trees.comparison import compare
 from engram.trees.saved import SavedTree
 from tests.games_for_tests import pick, pick_dtype
@@ -600,3 +603,20 @@ def test_every_flipped_bit_of_a_header_gives_a_sentence_or_changes_nothing(kind,
 
 if __name__ == "__main__":
     fuzz(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))
+
+
+@pytest.mark.parametrize("number", ["x", None, [1], -5, 1e308, True])
+def test_numbers_of_a_file_that_a_training_goes_on_from_are_checked(number, tmp_path):
+    memory, table = tmp_path / "m.memory", tmp_path / "t.table"
+    build("tic_tac_toe", "memory_uct", memory, games=2, simulations=10)
+    about, arrays = storage.load(memory, "memory")
+    storage.save(memory, "memory", {**about, "games": number}, arrays)
+    with pytest.raises(InvalidFile, match=r"games of .* must be a whole number"):
+        build("tic_tac_toe", "memory_uct", memory, games=3, simulations=10)
+    configuration = TdConfiguration("tic_tac_toe", simulations=10)
+    train(configuration, table, episodes=2, plan=EvaluationPlan(every=2, games=2), database=":memory:")
+    part = tmp_path / "t.seed0.table"
+    about, arrays = storage.load(part, table_files.KIND)
+    storage.save(part, table_files.KIND, {**about, "episodes": number}, arrays)
+    with pytest.raises(InvalidFile, match=r"episodes of .* must be a whole number"):
+        train(configuration, table, episodes=4, plan=EvaluationPlan(every=2, games=2), database=":memory:")

@@ -318,6 +318,22 @@ def test_code_from_the_cache_needs_no_compiler():
     assert shown == "False\n"
 
 
+@pytest.mark.parametrize("end", ["nbi", "nbc"])
+def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path, end):
+    (tmp_path / "script.py").write_text(
+        "from engram.native.jit import compiled\n@compiled\ndef twice(x):\n    return 2 * x\nprint(twice(21))\n"
+    )
+    cache = tmp_path / "cache"
+    cache.mkdir(0o700)
+    assert run(tmp_path, cache, "script.py") == "42"
+    files = list(cache.rglob(f"*.{end}"))
+    assert files
+    for content in (b"", b"no code", files[0].read_bytes()[:-7]):
+        for file in cache.rglob(f"*.{end}"):
+            file.write_bytes(content)
+        assert run(tmp_path, cache, "script.py") == "42"
+
+
 def test_bounds_checks_have_their_own_code(tmp_path):
     (tmp_path / "script.py").write_text(
         "import numpy as np\nfrom engram.native.jit import compiled\n"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engram import storage as durable
 from engram.errors import InvalidFile
 from engram.storage import whole
+from engram.user_files import digest_of
 
 RECORD = np.dtype([("small", np.int16, (3,)), ("key", np.uint64), ("value", np.float64)], align=True)
 
@@ -191,3 +192,17 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path):
     assert durable.load(tmp_path / "copy", "thing")[1]["numbers"].tolist() == [0, 1, 2]
     assert pipe.is_fifo() and len(list(tmp_path.iterdir())) == 2
     os.close(reader)
+
+
+def test_a_pipe_has_no_digest(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidFile, match="a pipe"):
+        digest_of([tmp_path / "pipe"])
+
+
+def test_a_working_folder_that_was_removed_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(InvalidFile, match="the working folder was removed"):
+        durable.check_place("file")

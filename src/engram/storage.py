@@ -202,7 +202,10 @@ def check_place(path: str | Path) -> None:
     Raises:
       InvalidFile: it is a folder, or its folder does not exist or is read-only.
     """
-    folder = Path(os.path.realpath(path)).parent
+    try:
+        folder = Path(os.path.realpath(path)).parent
+    except OSError:
+        raise InvalidFile(f"{path} cannot be written: the working folder was removed") from None
     for holds, reason in (
         (Path(path).is_dir(), "it is a folder"),
         (not folder.is_dir(), "its folder does not exist"),

@@ -30,6 +30,7 @@ from engram.native.cache import is_installed, sources
 from engram.native.messages import PACKAGE
 from engram.registry import Parts, bind
 from engram.specification import Specification, parse
+from engram.storage import check_regular
 
 _WRITTEN = re.compile(r"\s*(?P<path>.+?\.py):(?P<rest>.+)", re.DOTALL)
 
@@ -230,6 +231,7 @@ def digest_of(files: Iterable[Path]) -> str:
     """Digest of the names and contents of files, 16 hexadecimal digits; empty without files."""
     digest, empty = hashlib.sha256(), hashlib.sha256().digest()
     for file in files:
+        check_regular(file)
         with open(file, "rb") as content:
             digest.update(file.name.encode() + b"\0" + hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:16] if digest.digest() != empty else ""

@@ -22,6 +22,7 @@ from engram.arena import claims
 from engram.arena.league import league
 from engram.arena.match import match
 from engram.arena.results import Results
+from engram.errors import DatabaseError
 from tests.postgres import empty_database, postgres
 
 PLAYERS = '''
@@ -144,7 +145,7 @@ def test_three_processes_play_the_games_of_one_and_none_twice(tmp_path, database
     begun = noted.begun("shared")
     assert sorted(begun) == sorted(noted.begun("local1")) and len(set(begun)) == 240
     with Results(database) as results, results.reading() as connection:
-        assert results.claims(connection, 1) == []
+        assert results.claims(connection, 1, claims.LEASE_S) == []
 
 
 def test_a_killed_owner_costs_no_game_and_no_wait_on_its_machine(tmp_path, database, noted):
@@ -157,7 +158,7 @@ def test_a_killed_owner_costs_no_game_and_no_wait_on_its_machine(tmp_path, datab
         process.kill()
         process.communicate()
     with Results(database) as results, results.reading() as connection:
-        entries = results.claims(connection, 1)
+        entries = results.claims(connection, 1, claims.LEASE_S)
         assert {claim.number for claim in entries} >= {0, 1} and all(claim.live for claim in entries)
     noted.go("held")
     assert match(**options, workers=1, database=database).games == 40
@@ -188,7 +189,8 @@ def test_a_container_that_shares_the_host_name_sees_no_death(tmp_path, noted):
     assert len(noted.begun("held")) == len(set(noted.begun("held"))) == 20
 
 
-def test_games_of_an_owner_elsewhere_are_waited_for_until_its_lease_runs_out(tmp_path, database, noted):
+def test_games_of_an_owner_elsewhere_are_waited_for_until_its_lease_runs_out(tmp_path, database, noted, monkeypatch):
+    monkeypatch.setattr(claims, "LEASE_S", 1000.0)
     options = {"game": "tic_tac_toe", "a": noted("mine"), "b": "random", "games": 20}
     alone = match(**options, workers=1, database=tmp_path / "alone.sqlite")
     with Results(database) as results:
@@ -213,6 +215,34 @@ def test_games_of_an_owner_elsewhere_are_waited_for_until_its_lease_runs_out(tmp
     assert games(database) == games(tmp_path / "alone.sqlite")
     with Results(database) as results:
         assert results.games(match_id)[8] == played[8]
+
+
+def test_a_claim_from_before_the_clock_was_set_back_holds_no_match_up(tmp_path, database):
+    options = {"game": "tic_tac_toe", "a": "random", "b": "random", "games": 10, "workers": 1, "database": database}
+    match(**options)
+    with Results(database) as results, results.writing() as connection:
+        connection.execute(text("DELETE FROM game WHERE number = 4"))
+        results.claim(connection, 1, [4], "another boot/7/x", 4000.0)
+    begin = time.monotonic()
+    assert match(**options).complete
+    assert time.monotonic() - begin < 1000.0  # not the hour of the lease
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_match_whose_database_goes_ends_in_a_sentence(tmp_path, follows):
+    file = tmp_path / "r.sqlite"
+
+    def remove(result):
+        if result.games >= 10 and file.exists() and not moved:
+            moved.append(True)
+            for part in tmp_path.iterdir():
+                part.unlink()
+            if follows:
+                match("tic_tac_toe", "random", "random", games=2, seed=9, workers=1, database=file)
+
+    moved = []
+    with pytest.raises(DatabaseError, match="was removed or replaced while it was in use"):
+        match("tic_tac_toe", "uct", "random", games=2000, simulations=200, workers=1, database=file, progress=remove)
 
 
 def test_a_long_game_keeps_its_lease(tmp_path, database, noted, monkeypatch):

@@ -259,13 +259,20 @@ def test_ctrl_c_in_a_transaction_waits_for_its_end_and_leaves_the_file_to_others
             signal.raise_signal(signal.SIGINT)
             results.claim(connection, match_id, [1], "me", 30.0)
         with results.reading() as connection:
-            assert [claim.number for claim in results.claims(connection, match_id)] == [1]
+            assert [claim.number for claim in results.claims(connection, match_id, 30.0)] == [1]
         writer = threading.Thread(target=results.drop_claims, args=(match_id, "me"))
         writer.start()
         writer.join()
         with results.reading() as connection:
-            assert results.claims(connection, match_id) == []
+            assert results.claims(connection, match_id, 30.0) == []
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_link_to_itself_is_one_sentence(tmp_path):
+    file = tmp_path / "loop.sqlite"
+    file.symlink_to(file)
+    with pytest.raises(DatabaseError, match="cannot be opened"):
+        Results(file)
 
 
 def test_ctrl_c_is_not_lost_where_the_transaction_fails(tmp_path):

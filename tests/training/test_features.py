@@ -152,6 +152,9 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(trained, tmp_path):
         train_features(PLAN, tmp_path / "parts", stop_at=stop)
     first, other = (load_network(place / "network.safetensors").weights for place in (trained, tmp_path / "parts"))
     assert all(np.array_equal(first[name], other[name]) for name in first)
+    logs = ([json.loads(line) for line in (place / "log.jsonl").read_text().splitlines()] for place in
+            (trained, tmp_path / "parts"))  # fmt: skip
+    assert len({line[-1]["losses"]["cosine"] for line in logs}) == 1  # of the same last batches
     with pytest.raises(InvalidFile, match=r"another plan \(seed \d+ to \d+\)"):  # of the plan, not of its positions
         train_features(replace(PLAN, seed=PLAN.seed + 1), tmp_path / "parts")
     with pytest.raises(InvalidFile, match=r"another plan .*batch 4 to 5"):

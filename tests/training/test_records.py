@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import math
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ pytest.importorskip("torch")
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.training.records import RecordSampler, read, strength, value_of
+from engram.training.validation import why_records_cannot_teach
 
 DATA = Path(os.environ.get("ENGRAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -211,3 +213,24 @@ def test_all_games_of_a_file_are_read_but_those_of_other_games(tmp_path):
     file.write_bytes(b"(;GM[1]SZ[9];B[zz])" + game % b"7.5")
     with pytest.raises(InvalidFile, match="not SGF"):
         read(game_of("go:9"), [str(file)])
+
+
+def test_a_line_without_end_is_refused_before_it_is_read(tmp_path):
+    with lzma.open(tmp_path / "bomb.tsv.xz", "wt") as file:
+        for _ in range(40):
+            file.write("a" * 1_000_000)
+    tracemalloc.start()
+    with pytest.raises(InvalidFile, match="line 1: it has 1,048,576 characters or more"):
+        read(game_of("go:5"), [tmp_path / "bomb.tsv.xz"])
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+
+
+def test_games_with_an_illegal_move_are_named(tmp_path, games):
+    twice = [games[0][0], games[0][0], *games[0][1:]]
+    mixed = write(tmp_path / "mixed.tsv", [row(actions) for actions in games] + [row(twice)] * 3)
+    records = read(game_of("go:5"), [mixed])
+    assert "3 of 15 games have an illegal move and are left out" in why_records_cannot_teach(records)
+    none = read(game_of("go:5"), [write(tmp_path / "none.tsv", [row(twice)])])
+    with pytest.raises(InvalidParameter, match="1 have an illegal move"):
+        RecordSampler(none, None)

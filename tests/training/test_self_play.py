@@ -259,6 +259,16 @@ def test_a_training_killed_in_its_last_write_has_its_network(tmp_path, monkeypat
     assert all(np.array_equal(weights[name], final_weights[name]) for name in final_weights)
 
 
+def test_folders_of_a_person_beside_a_checkpoint_stay(tmp_path):
+    train_self_play(plan(steps=4), tmp_path, stop_at=2)
+    (checkpoint,) = tmp_path.glob("checkpoint-*")
+    for name in ("checkpoint-notes", "checkpoint-before"):
+        shutil.copytree(checkpoint, tmp_path / name)
+    train_self_play(plan(steps=4), tmp_path)
+    assert {"checkpoint-notes", "checkpoint-before"} < {place.name for place in tmp_path.iterdir()}
+    assert not checkpoint.exists()
+
+
 def test_a_new_network_is_new_whatever_files_lie_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train_self_play(plan(network="residual(blocks=1,filters=4)", steps=2), "residual")

@@ -6,11 +6,14 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -25,7 +28,7 @@ from typer.testing import CliRunner  # noqa: E402
 from engram import storage as durable  # noqa: E402
 from engram import training  # noqa: E402
 from engram.cli.app import app  # noqa: E402
-from engram.errors import InvalidFile, InvalidParameter, MissingPackage, OperatorError  # noqa: E402
+from engram.errors import DatabaseError, InvalidFile, InvalidParameter, MissingPackage, OperatorError  # noqa: E402
 from engram.games.catalogue import game as game_of  # noqa: E402
 from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.by_name import NamedNetwork  # noqa: E402
@@ -38,6 +41,7 @@ from engram.training.records import Records, RecordSampler, read  # noqa: E402
 from engram.training.run import CHECKPOINT, NETWORK  # noqa: E402
 from engram.training.supervised import RecordsPlan, ahead_of_time, train_records  # noqa: E402
 from engram.training.validation import Validation, why_nothing_is_learnt, why_records_cannot_teach  # noqa: E402
+from engram.web.reader import ResultsReader  # noqa: E402
 
 SIZE = 4
 
@@ -113,6 +117,36 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
     assert again.done == 30
     with pytest.raises(InvalidFile, match=r"another plan .*seed 0 to 1"):
         train_records(replace(plan, seed=1), tmp_path / "parts")
+
+
+def test_a_torn_line_of_the_log_costs_no_other(data, tmp_path):
+    train_records(plan_for(data), tmp_path, stop_at=7)
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(log.read_bytes()[:-20])
+    train_records(plan_for(data), tmp_path)
+    torn, whole = log.read_text().splitlines()
+    assert json.loads(whole)["step"] == 30 and torn.startswith('{"')
+
+
+def test_a_log_that_is_a_pipe_is_refused(data, tmp_path):
+    train_records(plan_for(data), tmp_path, stop_at=7)
+    (tmp_path / "log.jsonl").unlink()
+    os.mkfifo(tmp_path / "log.jsonl")
+    with pytest.raises(InvalidFile, match="a pipe"):
+        train_records(plan_for(data), tmp_path)
+
+
+def test_a_damaged_point_is_left_out_of_the_page_and_named(data, tmp_path):
+    file = tmp_path / "r.sqlite"
+    train_records(plan_for(data), tmp_path / "run", database=str(file), checkpoint_s=0.0)
+    for change in ("seed = 'x'", "measured = 'x'", "findings = '5'", "games = -1", "episode = 'x'"):
+        shutil.copy(file, tmp_path / "damaged.sqlite")
+        with closing(sqlite3.connect(tmp_path / "damaged.sqlite")) as connection, connection:
+            connection.execute(f"UPDATE training_point SET {change} WHERE id = 1")
+        (training,) = ResultsReader(str(tmp_path / "damaged.sqlite"), lambda name: True).trainings()
+        assert "1 points of it are damaged" in training["findings"][-1]
+        with TrainingResults(tmp_path / "damaged.sqlite") as results, pytest.raises(DatabaseError, match="damaged"):
+            results.points(training["name"])
 
 
 def test_a_lost_network_of_a_finished_training_is_written_again(data, tmp_path):

@@ -138,7 +138,7 @@ class Claims:
 
         There are at most `count`, and near the end fewer, so that no process holds games that others could begin.
         """
-        claims, missing = self._results.claims(connection, self._match_id), self._tally.missing
+        claims, missing = self._results.claims(connection, self._match_id, LEASE_S), self._tally.missing
         ended = {owner: _has_ended(owner) for owner in {claim.owner for claim in claims}}
         held = [claim.number for claim in claims if claim.live and not ended[claim.owner]]
         count = min(count, max(1, (len(missing) - len(held)) // 8))

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -96,6 +96,7 @@ class Database:
                 # A machine that loses its network in the middle of a transaction must not hold others up for hours.
                 options["connect_args"]["options"] = f"-c idle_in_transaction_session_timeout={_BUSY_S:.0f}s"
         self._lock = threading.RLock()
+        self._file, self._identity = file, ""
         with self._errors("opened"):
             self._engine = sql.create_engine(url, **options)
             if self._is_sqlite:
@@ -105,6 +106,7 @@ class Database:
             except BaseException:
                 self._engine.dispose()
                 raise
+        self._identity = _identity(file)
 
     def __enter__(self) -> Self:
         return self
@@ -154,6 +156,8 @@ class Database:
         """
         if self._read_only:
             raise DatabaseError(f"the results database {self.where} cannot be written: it is read-only")
+        if self._identity and _identity(self._file) != self._identity:
+            raise DatabaseError(f"the results database {self.where} was removed or replaced while it was in use")
         later = interrupts_later() if self._is_sqlite else nullcontext()
         with later, self._errors("written"), self._lock, self._engine.begin() as connection:
             if self._is_sqlite:
@@ -173,11 +177,20 @@ class Database:
             TypeError,
             AttributeError,
             OverflowError,
+            RuntimeError,  # of a link to itself
         ) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
             damaged = what == "read" and not isinstance(error, (exc.SQLAlchemyError, OSError, ImportError))
             reason = "a row of it is damaged" if damaged else _reason(cause)
             raise DatabaseError(f"the results database {self.where} cannot be {what}: {reason}") from error
+
+
+def _identity(file: Path | None) -> str:
+    """The present file of a name, however often it is renamed; empty if there is none."""
+    with suppress(OSError):
+        status = file.stat() if file is not None else None
+        return f"{status.st_dev} {status.st_ino}" if status is not None else ""
+    return ""
 
 
 def redacted(database: str | Path) -> str:

@@ -160,9 +160,9 @@ class Results(Database):
             connection.execute(sql.select(_MATCH.c.id).where(_MATCH.c.id == match_id).with_for_update(key_share=True))
             yield connection
 
-    def claims(self, connection: Connection, match_id: int) -> list[Claim]:
-        """All claims on games of a match."""
-        live = (_CLAIM.c.expires > self.now).label("live")
+    def claims(self, connection: Connection, match_id: int, lease_s: float) -> list[Claim]:
+        """All claims on games of a match; those far beyond a lease are dead, made before the clock was set back."""
+        live = _CLAIM.c.expires.between(self.now, self.now + 2.0 * lease_s).label("live")
         ours = sql.select(_CLAIM.c.number, _CLAIM.c.owner, live).where(_CLAIM.c.match_id == match_id)
         return [Claim(number, owner, bool(live)) for number, owner, live in connection.execute(ours)]
 

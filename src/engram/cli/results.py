@@ -79,6 +79,7 @@ def _show_match(
     recorded: Results, number: int, with_games: bool, sgf: Path | None, allow_files: bool, as_json: bool
 ) -> None:
     from engram.arena.report import recorded_result
+    from engram.errors import DatabaseError, EngramError
     from engram.games.catalogue import game as game_of
 
     result = recorded_result(recorded, number)
@@ -91,7 +92,12 @@ def _show_match(
             _write_games(sgf, game, result, records)
         if with_games:
             fields = [{field: getattr(record, field) for field in _GAME_FIELDS} for record in records]
-            names = [{"moves": game.move_names(record.moves)} for record in records]
+            try:
+                names = [{"moves": game.move_names(record.moves)} for record in records]
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                if isinstance(error, EngramError):
+                    raise
+                raise DatabaseError(f"a game of match {number} does not fit the rules of {game.name}") from None
             data["game_records"] = [field | name for field, name in zip(fields, names, strict=True)]
             texts += [record.text(game) for record in records]
             has_ended = result.sprt is not None and result.sprt.decision is not None

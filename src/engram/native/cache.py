@@ -249,11 +249,17 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        if not self._py_func.__code__.co_filename.startswith(PACKAGE):
-            return super().load_overload(sig, target_context)
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+        try:
+            if not self._py_func.__code__.co_filename.startswith(PACKAGE):
+                return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
+        except OSError:
+            raise
+        except Exception:  # a file that a loss of power, or the disk, has damaged: the function is compiled again
+            self.flush()
+            return None
 
 
 @contextmanager

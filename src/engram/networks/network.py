@@ -11,7 +11,7 @@ import numpy as np
 
 from engram import storage
 from engram.errors import InvalidFile
-from engram.networks.architectures import EPSILON, Architecture, Configuration, rebuild
+from engram.networks.architectures import EPSILON, MAX_WEIGHTS, Architecture, Configuration, rebuild
 
 KIND = "network"
 MAX_FLOAT16 = float(np.finfo(np.float16).max)
@@ -62,7 +62,7 @@ def save_network(
 
 def load_network(path: str | Path) -> Network:
     """The network of a file, in float32. Raises InvalidFile: there is no such file, it is damaged, or no network's."""
-    about, arrays = storage.load(path, KIND)
+    about, arrays = storage.load(path, KIND, max_bytes=5 * MAX_WEIGHTS)
     try:
         architecture = rebuild(Configuration(**about["configuration"]))
     except (KeyError, TypeError, ValueError) as error:

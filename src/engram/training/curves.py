@@ -10,8 +10,10 @@ from typing import Any
 from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, table
 from engram.pictures.report import pictures, section, write_report
+from engram.storage import contents
 
 LOG = "log.jsonl"
+MAX_LOG_BYTES = 1 << 28
 REPORT = "report.html"
 _HELD_OUT = ", held out"
 _TRAINING = "training, mean of recent batches"
@@ -45,7 +47,7 @@ def _points(log: Path) -> tuple[list[tuple[int, dict[str, float]]], int]:
     points, lost = [], 0
     if not log.exists():  # a training that was killed in its only write
         return [], 0
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in contents(log, MAX_LOG_BYTES).decode("utf-8", errors="replace").splitlines():
         try:
             fields = json.loads(line)
             points.append((step_of(fields), figures(fields)))

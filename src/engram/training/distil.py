@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter, check_whole
 from engram.games.catalogue import game as game_of
 from engram.memory.values import table_files
 from engram.memory.values.positions import KnownPositions, known_positions
@@ -96,9 +96,10 @@ def positions_of(plan: DistilPlan) -> KnownPositions:
     """All positions of a plan, including those held out; raises InvalidFile as `distil`."""
     game = game_of(plan.game)
     table, about, _ = table_files.load(plan.table, {"game": game.name, "sources": game.sources})
+    passing = check_whole(f"the opening moves of {plan.table}", about.get("opening_moves", 0), 0, None, InvalidFile)
     return known_positions(
-        game, table, symmetric=bool(about.get("symmetric", True)), min_visits=plan.min_visits,
-        passing=int(about.get("opening_moves", 0)), most=plan.most,
+        game, table, symmetric=bool(about.get("symmetric", True)), min_visits=plan.min_visits, passing=passing,
+        most=plan.most,
     )  # fmt: skip
 
 

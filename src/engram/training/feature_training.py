@@ -11,14 +11,16 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
+from engram import storage
 from engram.errors import InvalidParameter
 from engram.networks.architectures import FEATURES, architecture
 from engram.networks.encoding import Encoder
 from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
-from engram.training.feature_learner import FeatureLearner, FeatureValidation
+from engram.training.feature_learner import FeatureLearner, FeatureLosses, FeatureValidation
 from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
 from engram.training.run import (
+    CHECKPOINT,
     EARLY,
     Course,
     HeldOutPlan,
@@ -97,9 +99,11 @@ class _FeatureRun(TrainingRun):
         if (self.folder / POSITIONS).exists():
             self._sampler.load(self.folder / POSITIONS)
         about = self.restore()
-        self.warnings = tuple(map(str, about.get("warnings", ())))
-        if (numbers := about.get("validation")) is not None:
-            self.validation = FeatureValidation(**with_nan(numbers))
+        with storage.reading(self.folder / CHECKPOINT):
+            self.losses = [FeatureLosses(**with_nan(entry)) for entry in about.get("losses", ())]
+            self.warnings = tuple(map(str, about.get("warnings", ())))
+            if (numbers := about.get("validation")) is not None:
+                self.validation = FeatureValidation(**with_nan(numbers))
 
     def _network(self, text: str) -> tuple[NetworkModule, bool]:
         """A network with a features head, and whether to train only that head."""

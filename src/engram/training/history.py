@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -57,7 +57,10 @@ class _Json(TypeDecorator[Any]):
         return json.dumps(value)
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
-        data = json.loads(value)
+        try:
+            data = json.loads(value)
+        except (TypeError, ValueError):
+            return None  # damaged, as `_point` finds
         return tuple(data) if isinstance(data, list) else data
 
 
@@ -80,19 +83,31 @@ _POINTS = Table(
 )  # fmt: skip
 
 
-def recorded_points(results: Results) -> dict[str, list[Point]]:
+def recorded_points(results: Results) -> dict[str, list[Point | None]]:
     """The points of all trainings by the name of the training; the database may be read-only and hold none.
+
+    A damaged point is None.
 
     Raises:
       DatabaseError: it cannot be read.
     """
-    trainings: dict[str, list[Point]] = {}
+    trainings: dict[str, list[Point | None]] = {}
     query = sql.select(_POINTS.c.training, *_POINT).order_by(_POINTS.c.id)
     with results.reading() as connection:
         if sql.inspect(connection).has_table(_POINTS.name):
             for training, *row in connection.execute(query):
-                trainings.setdefault(training, []).append(Point(*row))
+                trainings.setdefault(training, []).append(_point(row))
     return trainings
+
+
+def _point(row: Sequence[Any]) -> Point | None:
+    """The point of a row; None if a field has another type, or a number below 0."""
+    point = Point(*row)
+    types = {"int": int, "str": str, "dict[str, float]": dict, "tuple[str, ...]": tuple}
+    sound = all(isinstance(getattr(point, part.name), types[str(part.type)]) for part in fields(Point))
+    sound = sound and min(point.episode, point.games, point.played_states, point.searched_states) >= 0
+    sound = sound and all(isinstance(number, int | float) for number in point.measured.values())
+    return point if sound and all(isinstance(finding, str) for finding in point.findings) else None
 
 
 def recorded_settings(results: Results) -> dict[str, str]:
@@ -138,5 +153,8 @@ class TrainingResults(Results):
         columns = _POINTS.c
         query = sql.select(*_POINT).where(columns.training == training)
         with self.reading() as connection:
-            points = [Point(*row) for row in connection.execute(query)]
-        return sorted(points, key=lambda point: (point.episode, point.seed, point.opponent))
+            points = [_point(row) for row in connection.execute(query)]
+            sound = [point for point in points if point is not None]
+            if len(sound) < len(points):
+                raise ValueError(f"{len(points) - len(sound)} points of {training} are damaged")
+        return sorted(sound, key=lambda point: (point.episode, point.seed, point.opponent))

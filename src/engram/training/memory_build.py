@@ -13,7 +13,7 @@ from engram import storage
 from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
-from engram.errors import InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter, check_whole
 from engram.games.game import NATURE, Game
 from engram.memory import files
 from engram.memory.similar_positions import position_memory
@@ -74,7 +74,7 @@ def build(
         if path.exists():
             about = files.restore(memory.store, path, identity)
             check_sources(path, about, sources, "search_sources", "a search")
-            done = int(about.get("games", 0))
+            done = check_whole(f"the games of {path}", about.get("games", 0), 0, None, InvalidFile)
         saved, saved_games = time.monotonic(), done
         while done < games:
             _play(player, limit, opening_moves, derive_seed(seed, "memory", done))

@@ -30,6 +30,7 @@ from engram.networks.symmetry import symmetry_tables, turned
 from engram.storage import check_regular, contents
 from engram.training.replay import Examples
 
+LONGEST_LINE = 1 << 20
 _RANK = re.compile(r"(\d+)\s*([kdp])", re.IGNORECASE)
 _DECIDED = re.compile(r"([BW])\+(\d|R)", re.IGNORECASE)
 _FILTER = re.compile(r"(.+):(\d+[kdp])", re.IGNORECASE)
@@ -273,7 +274,9 @@ def _games(text: str, size: int) -> Iterator[RecordedGame]:
         else:
             check_regular(path)
             with lzma.open(path, "rt") if path.suffix == ".xz" else open(path, encoding="utf-8") as lines:
-                for number, line in enumerate(lines, 1):
+                for number, line in enumerate(iter(lambda: lines.readline(LONGEST_LINE), ""), 1):
+                    if len(line) == LONGEST_LINE:
+                        raise InvalidFile(f"{path}, line {number}: it has {LONGEST_LINE:,} characters or more, no game")
                     yield from _from_line(line, size, least, f"{path}, line {number}")
     except (OSError, lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
         raise InvalidFile(f"{path} cannot be read: {error}") from None

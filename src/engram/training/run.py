@@ -332,8 +332,14 @@ class TrainingRun(ABC):
 
     def log(self, line: dict[str, Any]) -> None:
         """Appends a line to the log, and syncs it to the disk; the results database gets its figures."""
-        with open(self.folder / LOG, "a", encoding="utf-8") as log:
-            log.write(json.dumps(without_nan(line)) + "\n")
+        path = self.folder / LOG
+        if path.exists():
+            storage.check_regular(path)
+        with open(path, "a+b") as log:
+            end = log.seek(0, os.SEEK_END)
+            log.seek(max(end - 1, 0))
+            torn = log.read(1) not in (b"", b"\n")  # by a fault of the disk; the new line must not be a part of it
+            log.write(b"\n" * torn + json.dumps(without_nan(line)).encode() + b"\n")
             log.flush()
             os.fsync(log.fileno())
         if self._results is not None:

@@ -340,7 +340,8 @@ class _SelfPlayRun(TrainingRun):
         self._number += 1
         os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
         for old in self.folder.glob(f"{_CHECKPOINT}*"):
-            if old.name != f"{_CHECKPOINT}{self._number}":
+            rest = old.name.removeprefix(_CHECKPOINT)
+            if rest.isdecimal() and int(rest) < self._number:
                 shutil.rmtree(old, ignore_errors=True)
         for name in ("positions", "games", "mean_moves", "first_wins", "draws", "mean_age", "max_age"):
             self.board.add_scalar(f"games/{name}", getattr(state, name), state.done)

@@ -69,8 +69,9 @@ def validate(net: NetworkModule, held_out: PositionSource) -> Validation:
 def why_records_cannot_teach(records: Records) -> list[str]:
     """Reasons why records may be useless."""
     reasons = []
-    if records.left_out:
-        reasons.append(f"{records.left_out:,} games have an illegal move and are left out")
+    if records.left_out > len(records) // 50:
+        number = len(records) + records.left_out
+        reasons.append(f"{records.left_out:,} of {number:,} games have an illegal move and are left out")
     ends = np.minimum(records.offset[:-1] + 12, records.offset[1:])
     openings = {records.actions[first:end].tobytes() for first, end in zip(records.offset, ends, strict=False)}
     if len(openings) < max(2, len(records) // 50):

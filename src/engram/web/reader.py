@@ -125,8 +125,8 @@ class ResultsReader:
             trainings = recorded_points(results)
             settings = recorded_settings(results) if trainings else {}
         rows = []
-        for name, points in trainings.items():
-            curves = []
+        for name, all_points in trainings.items():
+            curves, points = [], [point for point in all_points if point is not None]
             played = [point for point in points if point.games]
             for opponent in sorted({point.opponent for point in played}):
                 by_episode = defaultdict(list)
@@ -137,6 +137,8 @@ class ResultsReader:
                          for episode, scores in sorted(by_episode.items())]  # fmt: skip
                 curves.append({"opponent": opponent, "points": curve})
             findings = list(dict.fromkeys(itertools.chain.from_iterable(point.findings for point in points)))
+            if len(points) < len(all_points):
+                findings.append(f"{len(all_points) - len(points)} points of it are damaged, and left out")
             rows.append({"name": name, "about": _training(settings[name]), "curves": curves,
                          "seeds": len({point.seed for point in points}), "findings": findings,
                          "pictures": "" if played else _figures(points),

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engram.errors import InvalidFile
+from engram.storage import contents
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _HEADERS = {
@@ -100,7 +101,7 @@ def token_in(folder: Path) -> str:
             part.unlink()
         if file.stat().st_mode & 0o077:
             raise InvalidFile(f"others may read {file}: remove it, and the next start makes a new token")
-        token = file.read_text().strip()
+        token = contents(file).decode(errors="replace").strip()
     except OSError as error:
         raise InvalidFile(f"the token cannot be kept in {file}: {error.strerror}") from None
     if len(token) < 20 or not token.isascii():

@@ -15,7 +15,7 @@ from engram import storage
 from engram.arena.match import match
 from engram.arena.results import MEMORY
 from engram.arena.sources import files_named
-from engram.errors import InvalidFile, InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter, check_whole
 from engram.fleet import Link, fleet, on_cluster
 from engram.memory.values import table_files
 from engram.rng import derive_seed
@@ -81,6 +81,7 @@ def train(
     tell, begun = progress or (lambda now: None), list[TdProgress]()
     for path, seed in ((seed_file(output, seed), seed) for seed in seeds):
         number = table_files.about(path).get("episodes", 0) if path.exists() else 0
+        number = check_whole(f"the episodes of {path}", number, 0, None, InvalidFile)
         if number > episodes:
             raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
         if number:
