@@ -271,7 +271,7 @@ def test_ctrl_c_in_a_transaction_waits_for_its_end_and_leaves_the_file_to_others
 def test_a_link_to_itself_is_one_sentence(tmp_path):
     file = tmp_path / "loop.sqlite"
     file.symlink_to(file)
-    with pytest.raises(DatabaseError, match="cannot be opened"):
+    with pytest.raises(DatabaseError, match="a link that leads to itself"):
         Results(file)
 
 

@@ -49,7 +49,7 @@ class BatchedMatch:
         self._configuration, self._game, self._openings = configuration, game, openings
         self._limits = configuration.limits
         originals = {side: search.preset for side, search in searches.items()}
-        presets = sharing(game, originals)
+        presets = with_shared_cache(game, originals)
         board_bytes = sum(_board_bytes(game, search, self._limits[side]) for side, search in searches.items())
         boards = _whole_batches(max(1, min(max_bytes // board_bytes, share)), presets.values())
         self._at_once = {
@@ -129,7 +129,7 @@ class BatchedMatch:
                 search.advance(at, best.action)
 
 
-def sharing(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
+def with_shared_cache(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
     """The presets with evaluators that share a cache from game to game, and between sides of equal evaluators.
 
     An evaluator with a method `shared(game, batch)` can share. The results of searches do not change.

@@ -229,34 +229,32 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
             raise InvalidParameter(f"{name} must be above 0 and at most 1, not {value!r}")
     test = None if sprt is None else Sprt.of(sprt)
     a_limit, b_limit = _limit("a", options), _limit("b", options)
-    played = named_game(game)
-    if resign is not None and played.players == 1:
-        raise InvalidParameter(f"resign is for two players, and {played.name} has one: leave it out")
+    rules = named_game(game)
+    if resign is not None and rules.players == 1:
+        raise InvalidParameter(f"resign is for two players, and {rules.name} has one: leave it out")
     if opening_moves is None:
         # Four moves make games differ; on a small board fewer, or the opening itself would often decide the game. Where
         # nature moves, games differ by themselves.
-        opening_moves = 0 if played.has("chance") else min(4, played.max_moves // 6)
-    if not 0 <= opening_moves < played.max_moves:
-        raise InvalidParameter(
-            f"opening_moves must be 0 to {played.max_moves - 1} in {played.name}, not {opening_moves}"
-        )
+        opening_moves = 0 if rules.has("chance") else min(4, rules.max_moves // 6)
+    if not 0 <= opening_moves < rules.max_moves:
+        raise InvalidParameter(f"opening_moves must be 0 to {rules.max_moves - 1} in {rules.name}, not {opening_moves}")
     if max_moves is not None and max_moves <= opening_moves:
         raise InvalidParameter(f"max_moves must be more than the {opening_moves} opening moves, not {max_moves}")
-    players = {"A": player(played, a), "B": player(played, b)}
-    judge = _judge(played, options.get("opening_judge"), balance, opening_moves)
-    name = load(game)[2] if isinstance(game, str) and is_in_file(game) else played.name
+    players = {"A": player(rules, a), "B": player(rules, b)}
+    judge = _judge(rules, options.get("opening_judge"), balance, opening_moves)
+    name = load(game)[2] if isinstance(game, str) and is_in_file(game) else rules.name
     texts = name, players["A"].text, players["B"].text
     named = [_game_is_named(game), _player_is_named(a), _player_is_named(b)]
     judges = [judge.text] if judge is not None else []
     configuration = MatchConfiguration(
         *texts, int(games), a_limit.simulations, a_limit.seconds, b_limit.simulations, b_limit.seconds,
-        opening_moves=int(opening_moves), max_moves=int(min(max_moves or played.max_moves, played.max_moves)),
+        opening_moves=int(opening_moves), max_moves=int(min(max_moves or rules.max_moves, rules.max_moves)),
         seed=int(seed), sprt=test, sources=text_digest([*compress(texts, named), *judges]), version=engram.__version__,
-        resign=float(resign) if resign is not None else None, players=played.players,
+        resign=float(resign) if resign is not None else None, players=rules.players,
         opening_judge=judge.text if judge is not None else None,
         opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
     )  # fmt: skip
-    return MatchSetup(configuration, played, players, judge, all(named))
+    return MatchSetup(configuration, rules, players, judge, all(named))
 
 
 def _judge(game: Game, text: Any, balance: float | None, opening_moves: int) -> Player | None:

@@ -64,7 +64,10 @@ class Database:
         file = None
         with self._errors("opened"):  # such as a name that is too long
             if self._is_sqlite and url.database not in (None, "", MEMORY):
-                file = Path(url.database or "").resolve()
+                try:
+                    file = Path(url.database or "").resolve()
+                except RuntimeError:
+                    raise DatabaseError(f"{self.where} is a link that leads to itself") from None
                 if file.exists() and not file.is_file():
                     raise DatabaseError(f"{self.where} is a folder, a pipe or a device, not a results database")
                 if must_exist and not file.exists():
@@ -177,7 +180,6 @@ class Database:
             TypeError,
             AttributeError,
             OverflowError,
-            RuntimeError,  # of a link to itself
         ) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
             damaged = what == "read" and not isinstance(error, (exc.SQLAlchemyError, OSError, ImportError))

@@ -275,11 +275,11 @@ def _texts(game: str, players: Sequence[str]) -> tuple[str, ...]:
     """
     if not 2 <= len(players) <= MAX_PLAYERS:
         raise InvalidParameter(f"a league has 2 to {MAX_PLAYERS} players, not {len(players)}")
-    played, texts = named_game(game), list[str]()
+    rules, texts = named_game(game), list[str]()
     for text in players:
         if not isinstance(text, str):
             raise InvalidSpecification(f"a player of a league is a specification, not {text!r}")
-        entrant = player(played, text)
+        entrant = player(rules, text)
         entrant.close()
         if entrant.text in texts:
             raise InvalidParameter(f"the player {entrant.text} is in the league twice")

@@ -109,27 +109,30 @@ class MatchResult(Standing):
 
     def tables(self) -> Markup:
         """The two sides with their figures, and the other lines of the text, as HTML."""
-        first, *lines = str(self).split("\n")
         heads, *rows = self._cells()
-        notes = [line for line in lines[len(rows) + 1 :] if line != self.verdict]
         bar = ""
         if self.games and self.means is None:
             score = whisker(self.score, self.score_low, self.score_high, least=0.0, most=1.0, middle=0.5)
             bar = f'<p class="value">score of A from 0 to 1, 95 %: {score}</p>'
-        paragraphs = "".join(f"<p>{safe(note)}</p>" for note in notes)
-        return Markup(f"<p>{safe(first)}</p>{table(['side', *heads[1:]], rows)}{bar}{paragraphs}")
+        paragraphs = "".join(f"<p>{safe(note)}</p>" for note in self._notes())
+        return Markup(f"<p>{safe(self._heading())}</p>{table(['side', *heads[1:]], rows)}{bar}{paragraphs}")
 
     def __str__(self) -> str:
+        return "\n".join([self._heading(), *self._table(), *self._notes(), self.verdict])
+
+    def _heading(self) -> str:
         configuration = self.configuration
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
         ended += f", openings {configuration.openings_text}" if configuration.opening_judge is not None else ""
         target = "" if self.complete else f" (of {configuration.games} asked for)"
-        lines = [
+        return (
             f"{on_one_line(configuration.game)}: {self.games} games, {configuration.budget_text} a move{ended}, "
-            f"{self.distinct_games} different games{target}",
-            *self._table(),
-            *self._figures(),
-        ]
+            f"{self.distinct_games} different games{target}"
+        )
+
+    def _notes(self) -> list[str]:
+        """The lines between the table and the verdict."""
+        lines = self._figures()
         if self.forfeits:
             lines.append(f"{self.forfeits} games were lost by resigning or failing: `engram results --games` says why")
         if self.disputed:
@@ -141,7 +144,7 @@ class MatchResult(Standing):
                 f"{self.distinct_pairs} of {self.pairs} pairs differ: equal games add no evidence, and the "
                 "interval counts them once"
             )
-        return "\n".join([*lines, self.verdict])
+        return lines
 
     @property
     def lead(self) -> str:

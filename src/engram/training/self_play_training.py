@@ -134,11 +134,11 @@ def train_self_play(
 def search_parts(link: Link, game: str, options: SelfPlayOptions) -> None:
     """The work of a process of self-play: searches parts of the games with the networks that they name."""
     torch.set_num_threads(1)
-    played, network, searcher = game_of(game), None, None
+    rules, network, searcher = game_of(game), None, None
     for task in link.tasks():
         if searcher is None or task.network != network:
             network = task.network
-            searcher = Searcher(played, _evaluator(link.shared(network), played, options), options)
+            searcher = Searcher(rules, _evaluator(link.shared(network), rules, options), options)
         link.send((task.owner, task.part, task.step, searcher.search(task)), ends=task)
 
 

@@ -125,11 +125,11 @@ def searched(
     game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int
 ) -> Iterator[tuple[Search, State, Choice]]:
     """A search after each position, with its state and choice; a position has one seed for all rules and budgets."""
-    played = game_of(game)
-    searcher = Search(played, search)
+    rules = game_of(game)
+    searcher = Search(rules, search)
     for position in positions:
         searcher.clear()
-        state = played.play_moves(position.moves)
+        state = rules.play_moves(position.moves)
         limit, own_seed = Limit(simulations=simulations), derive_seed(seed, *position.moves)
         yield searcher, state, searcher.choose(state, limit, seed=own_seed)
 
@@ -201,14 +201,14 @@ def truth(
         preset(text)
     for budget in simulations:
         Limit(simulations=budget)
-    played = game_of(game)
+    rules = game_of(game)
     if workers > 1 and not isinstance(game, str):
         raise InvalidParameter("several workers need the game's name, not a Game")
     rows = {(row.search, row.simulations): row for row in earlier_rows}
     wanted = [(text, budget) for text in searches for budget in simulations]
     missing = [key for key in dict.fromkeys(wanted) if key not in rows]
     if missing:
-        solved = solved_positions(played, positions, seed, min_moves, solving)
+        solved = solved_positions(rules, positions, seed, min_moves, solving)
         for (text, budget), figures in in_chunks(measure, game, missing, solved, CHUNK, workers, progress, seed):
             rows[text, budget] = summarise(text, budget, solved, np.concatenate(figures))
             if rows_done is not None:

@@ -97,10 +97,10 @@ def memory_truth(
       InvalidSpecification: a search has no memory. Else as `solved_positions`.
       InvalidParameter: the game has rewards, chance or another feature beyond the above.
     """
-    played = game_of(game)
-    played.require_plain("comparing memories with exact values")
+    rules = game_of(game)
+    rules.require_plain("comparing memories with exact values")
     for text in searches:
-        advice = position_memory(assemble(played, preset(text)).extensions, text, "compare with").advice
+        advice = position_memory(assemble(rules, preset(text)).extensions, text, "compare with").advice
         if advice is not None and advice.corrects:
             raise InvalidSpecification(
                 f"{text} remembers errors of values and not the values of positions; add correct=false"
@@ -113,7 +113,7 @@ def memory_truth(
     }
     missing = [text for text in rows if not rows[text]]
     if missing:
-        solved = solved_positions(played, positions, seed, min_moves, solving)
+        solved = solved_positions(rules, positions, seed, min_moves, solving)
         keys = [(text, simulations) for text in missing]
         for (text, _), errors in in_chunks(node_errors, game, keys, solved, CHUNK, workers, progress, each, seed):
             for number, part in enumerate(errors):
@@ -128,13 +128,13 @@ def node_errors(
     game: str, search: str, simulations: int, positions: Sequence[SolvedPosition], each: int, seed: int
 ) -> np.ndarray:
     """(n, 5): position, visits, |V̂ - V*|, |V̂_M - V*| and |others - V*| of nodes drawn from each tree."""
-    played = game_of(game)
-    exact = exact_values(played)
+    rules = game_of(game)
+    exact = exact_values(rules)
     collected = [np.zeros((0, 5))]
     for number, (searcher, state, _) in enumerate(searched(game, search, simulations, positions, seed)):
         rng = np.random.default_rng(derive_seed(seed, "nodes", *positions[number].moves))
         places = _draw(searcher, each, rng)
-        states = [played.play_moves(moves, state) for moves in moves_below(searcher, places)]
+        states = [rules.play_moves(moves, state) for moves in moves_below(searcher, places)]
         # Exact values are for the player to move, all others for player 0.
         truth = np.array([exact.sign(state) for state in states]) * exact.of(states)
         nodes, column = searcher.tree.nodes, searcher.tree.rows(searcher.tree.advice[0].column)

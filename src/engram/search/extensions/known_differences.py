@@ -178,14 +178,14 @@ def _rebuild(tree: Tree, moved: bool) -> None:
         _relist(rows, table[table["node"] > 0], table)
 
 
-def _unsound(rows: np.ndarray) -> str | None:
+def _fault(rows: np.ndarray) -> str | None:
     inside = (rows["home"] >= 0) & (rows["home"] <= np.arange(len(rows)))
     return None if inside.all() else "a group's home is no earlier node"
 
 
 GROUPS = Column(
     group_dtype, "position_groups", keeper=lambda game: known_differences(game),  # noqa: PLW0108 - defined below
-    fault=lambda rows: _unsound(rows)
+    fault=lambda rows: _fault(rows)
     or bounded(difference=MAX_COUNT, total=MAX_COUNT, count=MAX_COUNT, sum=MAX_COUNT, visits=MAX_COUNT)(rows),
 )  # fmt: skip
 _TABLE = Column(entry_dtype, "groups_table", new_nodes=False, rebuild=_rebuild)

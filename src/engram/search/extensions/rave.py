@@ -173,12 +173,12 @@ def _forget(rows: np.ndarray, moved: bool) -> None:
     rows["of_player_1"] = 0
 
 
-def _unsound(rows: np.ndarray) -> str | None:
+def _fault(rows: np.ndarray) -> str | None:
     ancestors = np.stack([rows["of_player_0"], rows["of_player_1"]])
     return "a reference of GRAVE is no node" if ((ancestors < 0) | (ancestors >= len(rows))).any() else None
 
 
-REFERENCE = Column(reference_dtype, "reference", rebase=_forget, fault=_unsound)
+REFERENCE = Column(reference_dtype, "reference", rebase=_forget, fault=_fault)
 
 
 @selection(
