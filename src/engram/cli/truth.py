@@ -28,7 +28,9 @@ def truth(
     simulations: Annotated[
         Optional[str], option("Budgets, with commas; default 100,1000 or 1000.", "--simulations", "-n")
     ] = None,
-    positions: Annotated[int, whole("Positions, drawn by random play and solved.")] = 1000,
+    positions: Annotated[
+        Optional[int], whole("Positions, drawn by random play and solved; default 1000, or all if there are fewer.")
+    ] = None,
     min_moves: Annotated[
         Optional[int], whole("Fewest moves before a position; default a quarter of a game's.", "--min-moves", low=0)
     ] = None,
@@ -41,6 +43,7 @@ def truth(
     as_json: options.Json = False,
 ) -> None:
     """Measure backup rules, or memories, against the exact values of a small game."""
+    from engram.arena.truth.backup_truth import POSITIONS
     from engram.cli import truth_views
     from engram.cli.result_rows import RowFile
     from engram.errors import InvalidSpecification, MissingPackage
@@ -48,7 +51,7 @@ def truth(
 
     budgets = _budgets(simulations or ("1000" if memory else "100,1000"))
     view, searches, measure = _measurement(search, rules, budgets, memory)
-    setting: dict[str, Any] = {"game": game, "positions": positions, "seed": seed}
+    setting: dict[str, Any] = {"game": game, "positions": positions or POSITIONS, "seed": seed}
     setting |= {"simulations": budgets[0]} if memory else {}
     setting |= {} if min_moves is None else {"min_moves": min_moves}
     file = None if output is None else RowFile(output / f"{view.name}.json", game, searches, setting, view.row)

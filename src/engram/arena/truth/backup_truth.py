@@ -76,17 +76,21 @@ class TruthRow:
     mistaken: str
 
 
+POSITIONS = 1000
+"""The number of positions where none is asked for, if a game has as many."""
 IN_VAIN = 3000
 """Random games in a row without a new position, after which the game is assumed to have no more."""
 
 
 def solved_positions(
-    game: Game, count: int, seed: int = 0, min_moves: int | None = None, solving: Callable[[int], None] | None = None
-) -> list[SolvedPosition]:
+    game: Game, count: int | None, seed: int = 0, min_moves: int | None = None,
+    solving: Callable[[int], None] | None = None,
+) -> list[SolvedPosition]:  # fmt: skip
     """Distinct positions of a game from random play, with their exact values; in none of them does nature move.
 
     Args:
-      game: a small game, see `exact_values`. count: number of positions, ≥ 1. seed: of the random play.
+      game: a small game, see `exact_values`. seed: of the random play.
+      count: number of positions, ≥ 1; None: 1000, or all of a game that has fewer.
       min_moves: lowest number of moves, nature's too, ≥ 0; default a quarter of the longest game's, because early
         positions take long to solve.
       solving: as for `exact_values`.
@@ -102,7 +106,7 @@ def solved_positions(
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
     in_vain = 0
-    while len(positions) < count and in_vain < IN_VAIN:
+    while len(positions) < (count or POSITIONS) and in_vain < IN_VAIN:
         in_vain += 1
         state, moves = game.initial_state(), []
         for _ in range(rng.randint(least, longest - 1)):
@@ -116,8 +120,10 @@ def solved_positions(
         keeping, best = best_actions(values)
         in_vain = 0
         positions[game.hash(state)] = SolvedPosition(tuple(moves), best, tuple(keeping), len(keeping) < len(values))
-    if len(positions) < count:
-        raise InvalidParameter(f"{game.name} gave only {len(positions)} different positions of the {count} asked for")
+    if len(positions) < (count or 1):
+        raise InvalidParameter(
+            f"{game.name} gave only {len(positions)} different positions of the {count or 1} asked for"
+        )
     return list(positions.values())
 
 
@@ -174,8 +180,8 @@ def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
 
 
 def truth(
-    game: Game | str, searches: Sequence[str], simulations: Sequence[int], *, positions: int = 1000, seed: int = 0,
-    min_moves: int | None = None, workers: int = 1, earlier_rows: Sequence[TruthRow] = (),
+    game: Game | str, searches: Sequence[str], simulations: Sequence[int], *, positions: int | None = None,
+    seed: int = 0, min_moves: int | None = None, workers: int = 1, earlier_rows: Sequence[TruthRow] = (),
     rows_done: Callable[[list[TruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
     solving: Callable[[int], None] | None = None,
 ) -> list[TruthRow]:  # fmt: skip
@@ -184,8 +190,7 @@ def truth(
     Args:
       game: a small game, see `exact_values`, or its name; with several workers its name.
       searches: specifications. simulations: budgets.
-      positions: number of positions. seed: of positions and searches.
-      min_moves: as for `solved_positions`.
+      positions, min_moves: as for `solved_positions`. seed: of positions and searches.
       workers: processes, ≥ 1.
       earlier_rows: of the same arguments; they are not measured again.
       rows_done: called with each new row, in a list, at once, so that an interruption loses no finished row.

@@ -75,7 +75,7 @@ class MemoryTruthRow:
 
 
 def memory_truth(
-    game: str, searches: Sequence[str], simulations: int, *, positions: int = 200, each: int = 20, seed: int = 0,
+    game: str, searches: Sequence[str], simulations: int, *, positions: int | None = 200, each: int = 20, seed: int = 0,
     workers: int = 1, earlier_rows: Sequence[MemoryTruthRow] = (),
     min_moves: int | None = None, rows_done: Callable[[list[MemoryTruthRow]], None] | None = None,
     progress: Callable[[int, int], None] | None = None, solving: Callable[[int], None] | None = None,
@@ -85,7 +85,7 @@ def memory_truth(
     Args:
       game: a small game, see `exact_values`, of two players with outcomes in [-1, 1] alone.
       searches: specifications with a memory. simulations: of each search.
-      positions: number of roots from random play, the same for every search.
+      positions: number of roots from random play, the same for every search; None: as for `solved_positions`.
       each: nodes drawn from each class of visits (1, 2-3, 4-7, …) of each tree, ≥ 1.
       seed: of positions, searches and drawn nodes. workers: processes, ≥ 1.
       earlier_rows: of the same arguments; they are not measured again.
