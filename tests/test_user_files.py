@@ -21,7 +21,7 @@ from engram.arena.report import recorded_result
 from engram.arena.results import Results
 from engram.arena.roster import player
 from engram.cli.app import app
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidFile, InvalidSpecification
 from engram.games.catalogue import game
 from engram.memory import files
 from engram.memory.store import Store
@@ -289,3 +289,18 @@ def test_a_failure_in_a_module_that_the_file_imports_is_one_sentence(tmp_path, c
     assert run.returncode == 2
     assert run.stderr.strip().splitlines()[-1] == "engram: library_of_mine.py:12 play raised KeyError: 'boom'"
     assert "Traceback" not in run.stderr
+
+
+def test_a_tree_of_a_rule_that_was_edited_is_not_resumed(tmp_path):
+    file, tree = tmp_path / "mine.py", tmp_path / "t.tree"
+    for number, refused in (("1.0", False), ("1.0", False), ("9.0", True)):
+        file.write_text(f"import engram\n\ndef mine(c: float = {number}): return engram.presets.uct(exploration=c)\n")
+        search = engram.Search("tic_tac_toe", f"{file}:mine")
+        if refused:
+            with pytest.raises(InvalidFile, match="or of an earlier version of this one"):
+                search.load(tree)
+        else:
+            if tree.exists():
+                search.load(tree)
+            search.run(search.game.initial_state(), engram.Limit(simulations=20))
+            search.save(tree)

@@ -7,10 +7,13 @@ written.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+import os
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from numbers import Integral
 from types import ModuleType
+from typing import Any
 
 
 class EngramError(Exception):
@@ -100,6 +103,23 @@ def check_options(owner: str, options: Iterable[str], names: Iterable[str]) -> N
     for option in options:
         if option not in names:
             raise InvalidSpecification(f"{owner} has no option {option!r}{choices(option, names, 'it takes')}")
+
+
+def check_call(what: str, function: Callable[..., Any], *names: str) -> None:
+    """Refuses a user's function that cannot be called with arguments of these names, in their order.
+
+    Raises:
+      InvalidParameter: it cannot; the sentence has its place.
+    """
+    try:
+        inspect.signature(function).bind(*names)
+    except TypeError:
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} " if code else ""
+        name = getattr(function, "__name__", repr(function))
+        raise InvalidParameter(f"{what}: {place}{name} must take ({', '.join(names)})") from None
+    except ValueError:  # a built-in function without a signature
+        return
 
 
 def check_whole(

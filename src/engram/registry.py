@@ -54,7 +54,7 @@ class Registry(dict[str, Entry]):
         rival = self.get(name, self._reserved.get(name))
         if rival is not None and not _same_definition(rival, entry):
             raise InvalidSpecification(
-                f"there is already a {self.kind} called {name!r}, in {_origin(rival).__module__}; choose another name"
+                f"there is already a {self.kind} called {name!r}, in {_place(rival)}; choose another name"
             )
         self[name] = entry
         return entry
@@ -67,6 +67,15 @@ class Registry(dict[str, Entry]):
 def _origin(entry: Any) -> Any:
     """The function or class in the source behind an entry."""
     return inspect.unwrap(getattr(entry, "function", entry))
+
+
+def _place(entry: Any) -> str:
+    """The file and line of a function; else the module."""
+    origin = _origin(entry)
+    code = getattr(origin, "__code__", None)
+    if code is None or str(origin.__module__).startswith("engram."):
+        return str(origin.__module__)
+    return f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def _same_definition(entry: Any, rival: Any) -> bool:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -15,7 +19,7 @@ from engram.arena.exact_values import exact_values
 from engram.arena.match import match
 from engram.arena.truth.backup_truth import solved_positions, truth
 from engram.cli.app import app
-from engram.errors import EngramError, InvalidSpecification, TooLarge
+from engram.errors import EngramError, InvalidGame, InvalidSpecification, TooLarge
 from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
 from tests.games_for_tests import Heap, WalkPosition, walk
@@ -242,3 +246,101 @@ def test_truth_of_a_file(tmp_path):
     refused = CliRunner().invoke(app, [*command, "--min-moves", "9"])
     assert refused.exit_code == 2
     assert isinstance(refused.exception, EngramError | SystemExit)
+
+
+class Dice:
+    """Two wagers of one chance, which a die or a wheel decides; the weights of both round differently."""
+
+    def __init__(self, unit=1.0, rounds=0, pot=0, at=0):
+        self.unit, self.rounds, self.pot, self.at = unit, rounds, pot, at
+
+    def legal_actions(self):
+        return [] if self.rounds == 4 else [[0, 1], range(6), [0, 1]][self.at]
+
+    def play(self, action):
+        if self.at == 0:
+            self.at = 1 + action
+        else:
+            self.pot += action == (5 if self.at == 1 else 0)
+            self.at, self.rounds = 0, self.rounds + 1
+
+    def to_play(self):
+        return 2 if self.at else 0
+
+    def chance(self):
+        return [1] * 6 if self.at == 1 else [1 / 6, 5 / 6]
+
+    def outcome(self):
+        return self.unit * self.pot
+
+    def copy(self):
+        return Dice(self.unit, self.rounds, self.pot, self.at)
+
+    def __str__(self):
+        return f"{self.rounds} {self.pot} {self.at}"
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-10])
+def test_equal_actions_are_equal_up_to_rounding_in_any_units(unit):
+    game = PythonGame("dice", lambda: Dice(unit), num_actions=6, max_moves=8, players=1, bounds=(0, 4 * unit))
+    actions, value = exact_values(game).best(game.initial_state())
+    assert actions == [0, 1] and value == pytest.approx(4 / 6 * unit, rel=1e-5)
+    worse = exact_values(engram.game("same_game:rows=4,columns=4,colours=3,seed=1"))
+    state = worse._game.initial_state()
+    assert len(worse.best(state)[0]) < len(worse.of_actions(state))
+
+
+def test_a_full_table_gives_way_to_a_position_that_fits_alone(monkeypatch):
+    game = engram.game("hex:4")
+    solver = Enumeration(game)
+    monkeypatch.setattr(enumeration, "MAX_POSITIONS", 40_000)
+    rng, places = np.random.default_rng(1), []
+    for _ in range(20):
+        moves = rng.permutation(16)[:7].tolist()
+        state = game.initial_state()
+        for move in moves:
+            state = state if game.is_over(state) else game.play(state, move)
+        if not game.is_over(state):
+            solver.value(state)
+            places.append(solver.positions)
+    assert any(after < before for before, after in zip(places, places[1:], strict=False))  # it was emptied, and went on
+
+
+def test_ctrl_c_ends_a_python_game_and_leaves_no_wrong_value():
+    game = GAMES["Python, two players"]()
+    right = {}
+    for _ in range(12):
+        solver, threads = Enumeration(game), []
+        threads.append(threading.Timer(0.001, lambda: os.kill(os.getpid(), signal.SIGINT)))
+        threads[0].start()
+        with suppress(KeyboardInterrupt):
+            for _ in range(200):
+                Enumeration(game).value(game.initial_state())
+                solver._forget()
+                solver.value(game.initial_state())
+        threads[0].join()
+        state = game.initial_state()
+        assert solver.value(state) == pytest.approx(recursion(game, state, right), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda: PythonGame("short", WalkPosition, players=1, num_actions=3, max_moves=3, bounds=(-12.0, 12.0)),
+         InvalidGame, "longer than max_moves = 3"),
+        (lambda: walk(chance=lambda state, actions, count, weights: 0), InvalidGame, "weights of 0 or more"),
+        (lambda: walk(chance=None), InvalidGame, "weights of 0 or more"),
+    ],
+)  # fmt: skip
+def test_a_faulty_game_is_named(make, kind, words):
+    game = make()
+    if game.has("chance") is False and game.name == "walk":
+        game._initial["chance"] = 1  # nature moves, and has no function
+    with pytest.raises(kind, match=words):
+        Enumeration(game).value(game.initial_state())
+
+
+def test_games_whose_hash_leaves_out_superko_have_no_table():
+    pytest.importorskip("pyspiel")
+    with pytest.raises(InvalidSpecification, match="earlier positions"):
+        exact_values(engram.game("openspiel:go(board_size=2)"))

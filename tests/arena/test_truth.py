@@ -166,3 +166,12 @@ def test_a_search_whose_file_has_changed_is_measured_anew(tmp_path):
     # This process has read the file already, so that the search is the same; its figures are not believed.
     file.write_text(WITH_RULE.format(exploration=2.0))
     assert bias() == measured
+
+
+def test_searches_of_a_file_are_measured_as_they_are(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import engram\n\ndef mine(c: float = 1.0): return engram.presets.uct(exploration=c)\n")
+    command = ["truth", "-g", "tic_tac_toe", "-s", f"uct,{file}:mine(c=0.5)", "-n", "10", "--json"]
+    result = CliRunner().invoke(app, [*command, "--positions", "10", "--workers", "1"])
+    assert result.exit_code == 0, result.output
+    assert [row["search"] for row in json.loads(result.stdout)] == ["uct", f"{file}:mine(c=0.5)"]

@@ -69,7 +69,6 @@ def test_a_league_of_one_player(folder):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (["truth"], "exact values need a solved line game"),
         (["train", "td", "-o", "out"], "needs a game of two players"),
         (["train", "selfplay", "-o", "out"], "lights is a plain Python game"),
         (["memory", "build", "-o", "out"], "lights has no encode"),

@@ -562,3 +562,36 @@ def test_a_decision_that_names_no_move_is_refused(answer):
             search.run(search.game.initial_state(), Limit(simulations=30))
     finally:
         DECISIONS.pop("astray")
+
+
+def test_functions_that_take_other_arguments_are_named_with_their_place():
+    def nothing():
+        return Extension()
+
+    with pytest.raises(InvalidParameter, match=r"test_extensions\.py:\d+ nothing must take \(game\)"):
+        engram.Search("tic_tac_toe", replace(uct(), extensions=(nothing,)))
+    for option in ("new_game", "fork"):
+        with pytest.raises(InvalidParameter, match=rf"{option} of .* must take \(\)"):
+            Extension(**{option: lambda game: None})
+    with pytest.raises(InvalidParameter, match="persistence needs state_dict"):
+        Extension(persistence=object())
+    with pytest.raises(InvalidParameter, match="without its parentheses"):
+        Extension(after_backup=_count)
+
+
+@after_backup(weight=np.float32(2.0))
+def _count(tree, path, depth, value, moves, parameters):
+    return 0
+
+
+def test_parameters_are_numbers_of_any_kind_and_nothing_else():
+    assert _count(weight=np.int64(3)).values["weight"] == 3.0
+    with pytest.raises(InvalidParameter, match=r"weights must be a number, .* not \[1.0, 2.0\]"):
+
+        @after_backup(weights=[1.0, 2.0])
+        def odd(tree, path, depth, value, moves, parameters):
+            return 0
+
+
+def test_numpy_numbers_stand_in_a_text():
+    assert uct(expand_after=np.int64(2)).text == uct(expand_after=2).text != uct(expand_after=np.int64(8)).text

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.arena.sliced import SlicedSearch
+from engram.arena.sliced import PATIENCE_S, SlicedSearch
 from engram.errors import InvalidState, check_whole
 from engram.games.game import Game, State, copy_state, game_dtype
+from engram.interrupts import interrupts_later
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 
@@ -211,7 +212,8 @@ class DepthSearch(SlicedSearch):
         self._values.fill(np.nan)
         self._history.fill(0)
         search["nodes"] = search["failed"] = 0
-        count = _open(search, self._frames, 0, -np.inf, np.inf)
+        with interrupts_later(PATIENCE_S):
+            count = _open(search, self._frames, 0, -np.inf, np.inf)
         self.game.raise_pending()
         if count < 1:
             raise InvalidState(f"{self.game.name}: the game is over, so there is no move to search")

@@ -15,9 +15,10 @@ from collections.abc import Callable
 import numpy as np
 from numba import carray
 
-from engram.arena.sliced import SlicedSearch
-from engram.errors import InvalidSpecification, TooLarge
+from engram.arena.sliced import PATIENCE_S, SlicedSearch
+from engram.errors import InvalidGame, InvalidSpecification, TooLarge
 from engram.games.game import NATURE, SLACK, Game, State, copy_state, game_dtype
+from engram.interrupts import interrupts_later
 from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import compiled
 from engram.rng import mix
@@ -38,7 +39,7 @@ _WHOLE = (
     "nodes",  # moves played so far
     "positions",  # entries of the table
     "failed",  # 1: a function of the game failed
-    "fault",  # 1: a position came again; 2: two positions have one hash; 3: no room for a ply
+    "fault",  # 1: a position came again; 2: two positions have one hash; 3: no room for a ply; 4: no chances
 )
 search_dtype = np.dtype([("game", game_dtype), *((name, np.int64) for name in _WHOLE)])
 # The hash of the position, its mover, its legal actions, the number that have been taken, the sum of nature's weights
@@ -48,7 +49,7 @@ _FRAME = {"key": "u8", "player": "i8", "count": "i8", "next": "i8", "total": "f8
 frame_dtype = np.dtype(list(_FRAME.items()))
 # `moves` is a fingerprint of the mover and the legal actions; the value of a position on the stack is nan.
 entry_dtype = np.dtype([("key", np.uint64), ("moves", np.uint64), ("value", np.float64)])
-_REPEATED, _AMBIGUOUS, _DEEP = 1, 2, 3
+_REPEATED, _AMBIGUOUS, _DEEP, _NO_CHANCE = 1, 2, 3, 4
 
 
 @compiled
@@ -114,8 +115,11 @@ def open_frame(search, frames, table, ply):
     actions = search.actions + ply * search.actions_bytes
     count = call(search.game.legal_actions, (state, actions))
     player = call(search.game.to_play, (state,))
-    if count < 1 or count > search.game.num_actions or player < 0:
+    if count < 1 or count > search.game.num_actions or player < 0 or player > NATURE:
         search.failed = 1
+        return math.nan
+    if player == NATURE and search.game.chance == 0:
+        search.fault = _NO_CHANCE
         return math.nan
     legal = carray(pointer_at(actions, np.int32), (search.game.num_actions + SLACK,))
     moves = np.uint64(player)
@@ -141,7 +145,7 @@ def open_frame(search, frames, table, ply):
     if player == NATURE:
         _weigh(search, frame, ply)
         if not frame.total > 0.0:
-            search.failed = 1
+            search.fault = _NO_CHANCE
             return math.nan
     entry.key = key
     entry.moves = moves
@@ -271,11 +275,21 @@ class Enumeration(SlicedSearch):
         """
         if self.game.is_over(state):
             return self.game.outcome(state)
+        earlier = self.positions
+        try:
+            return self._solve(state)
+        except TooLarge:
+            if not earlier:
+                raise
+        return self._solve(state)  # alone, in a table that the refusal has emptied
+
+    def _solve(self, state: State) -> float:
         search = self._search[0]
         self.game.write(self._states[0], state)
         search["nodes"] = 0
         try:
-            value = float(open_frame(search, self._frames, self._table, 0))
+            with interrupts_later(PATIENCE_S):
+                value = float(open_frame(search, self._frames, self._table, 0))
             if math.isnan(value):
                 self._run_in_slices()
                 self._check()
@@ -311,6 +325,10 @@ class Enumeration(SlicedSearch):
     def _check(self) -> None:
         """Refuses a game whose table would be wrong."""
         name, fault = self.game.name, int(self._search["fault"][0])
+        if fault == _NO_CHANCE:
+            raise InvalidGame(f"{name}: where nature moves, chance must give weights of 0 or more, one of them above 0")
+        if fault == _DEEP and self.game.max_moves < MAX_PLIES:
+            raise InvalidGame(f"{name}: the game is longer than max_moves = {self.game.max_moves}")
         if fault == _DEEP:
             raise TooLarge(f"{name}: a line of play has more than {MAX_PLIES:,} moves, too many to solve")
         if fault:

@@ -9,13 +9,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from engram.arena.enumeration import Enumeration
+from engram.errors import InvalidSpecification
 from engram.games.game import NATURE, Game, State
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
 
-_ROUNDING = 1e-9
+_ROUNDING, _CHANCE_ROUNDING = 1e-9, 1e-6  # of the width of returns; nature's weights are in single precision
 _TRIALS = 100
+_HISTORIES = "openspiel:go", "openspiel:cursor_go"
+"""Games whose hash leaves out the history that superko looks at."""
 
 
 class ExactValues(ABC):
@@ -51,19 +54,20 @@ class ExactValues(ABC):
 
     def best(self, state: State) -> tuple[list[int], float]:
         """The actions of a perfect player, ascending, and the value of the position."""
-        return best_actions(self.of_actions(state))
+        return self.best_of(self.of_actions(state))
+
+    def best_of(self, values: dict[int, float]) -> tuple[list[int], float]:
+        """The actions of the highest value, up to rounding, and that value."""
+        low, high = self._game.bounds or (min(values.values()), max(values.values()))
+        slack = (_CHANCE_ROUNDING if self._game.has("chance") else _ROUNDING) * (high - low)
+        best = max(values.values())
+        return [action for action, value in values.items() if value >= best - slack], best
 
     def warm_up(self) -> None:  # noqa: B027
         """Compiles the solver, if there is one."""
 
     def clear(self) -> None:  # noqa: B027
         """Frees its table, if there is one."""
-
-
-def best_actions(values: dict[int, float]) -> tuple[list[int], float]:
-    """The actions of the highest value, up to rounding, and that value."""
-    best = max(values.values())
-    return [action for action, value in values.items() if value >= best - _ROUNDING * max(1.0, abs(best))], best
 
 
 class SolvedLines(ExactValues):
@@ -176,10 +180,14 @@ def exact_values(game: Game, solving: Callable[[int], None] | None = None) -> Ex
 
     Raises:
       TooLarge: a line game is too large for its solver. Another game is refused when its positions are counted.
+      InvalidSpecification: a game whose hash is known to leave out history.
     """
     if is_line_game(game):
         return SolvedLines(game)
-    return SyntheticTree(game) if game.name.startswith("p_game:") else Enumerated(game, solving)
+    if game.name.startswith(_HISTORIES):
+        raise InvalidSpecification(f"{game.name} has no table of exact values: its rules look at earlier positions")
+    is_synthetic = game.compiled and game.name.startswith("p_game:") and "value" in (game.state_dtype.names or ())
+    return SyntheticTree(game) if is_synthetic else Enumerated(game, solving)
 
 
 def line_parameters(game: Game) -> tuple[int, int, int, bool]:

@@ -10,9 +10,12 @@ import numpy as np
 
 from engram.errors import OperatorError
 from engram.games.game import Game
+from engram.interrupts import interrupts_later
 from engram.native.addressed import Addressed
 
 _SLICE_S = 0.03
+PATIENCE_S = 1.0
+"""Seconds that Ctrl-C waits for a slice, before it interrupts user code that does not return."""
 
 
 class SlicedSearch(Addressed):
@@ -36,7 +39,8 @@ class SlicedSearch(Addressed):
         done = False
         while not done:
             begin, before = time.perf_counter(), int(search["nodes"])
-            done = self._advance(before + self._slice)
+            with interrupts_later(PATIENCE_S):  # an exception inside a callback of a Python game would be lost
+                done = self._advance(before + self._slice)
             self.game.raise_pending()
             if search["failed"]:
                 raise OperatorError(f"{self.game.name}: a function of the game or the heuristic failed in the search")

@@ -23,7 +23,7 @@ from engram.networks.by_name import NamedNetwork
 from engram.networks.encoding import Encoder
 from engram.networks.evaluator import NetworkEvaluator
 from engram.presets.rollouts import puct
-from engram.user_files import stored
+from engram.user_files import is_in_file, stored
 
 BATCH = 64
 
@@ -84,7 +84,7 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
         with nullcontext() if game else stored(f"the network {name}"):
             rules = game_of(game or f"{shape.game}{usual_size}")
     except InvalidSpecification:
-        if game:
+        if game or is_in_file(shape.game):
             raise
         raise InvalidSpecification(f"{name} is a network for {shape.game}: name the game, as -g file.py:name") from None
     check_fit(shape, rules, name)

@@ -78,7 +78,10 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     part = part() if isinstance(part, Definition) else part
     kind = part.definition.kind if isinstance(part, Operator) else ""
     if kind in ("backup", "mix"):
-        return check_backup(part if kind == "backup" else trace_step_mix(mix=part), simulations)
+        rule = part if kind == "backup" else trace_step_mix(mix=part)
+        report = check_backup(rule, simulations)
+        check_preset(uct(backup=rule), [board], simulations)
+        return report
     if kind and kind != "selection":
         hook: dict[str, Any] = {kind: part}
         part = replace(uct(), extensions=(Extension(**hook),))

@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 def truth(
     context: typer.Context,
     game: options.Game = "connect_four",
-    rules: Annotated[str, option("Backup rules, with commas between.", "--rules", "-r")] = "average,softmax",
-    search: Annotated[Optional[str], option("Default uct, or memory_uct with --memory.", "--search", "-s")] = None,
+    rules: Annotated[
+        Optional[str], option("Backup rules of --search; default average,softmax without --search.", "--rules", "-r")
+    ] = None,
+    search: Annotated[
+        Optional[str], option("One search with --rules, else several; default uct, or memory_uct.", "--search", "-s")
+    ] = None,
     simulations: Annotated[
         Optional[str], option("Budgets, with commas; default 100,1000 or 1000.", "--simulations", "-n")
     ] = None,
@@ -96,7 +100,7 @@ def truth(
 
 
 def _measurement(
-    search: str | None, rules: str, budgets: list[int], memory: bool
+    search: str | None, rules: str | None, budgets: list[int], memory: bool
 ) -> tuple[View, list[str], Callable[..., list[Any]]]:
     """The view, the searches, and the function that measures them on a game."""
     from engram.arena.truth.backup_truth import truth as truth_of_rules
@@ -110,7 +114,11 @@ def _measurement(
             raise InvalidSpecification(f"with --memory there is one budget of simulations, not {len(budgets)}")
         searches = list(dict.fromkeys(split_specifications(search or "memory_uct")))
         return MEMORIES, searches, partial(memory_truth, searches=searches, simulations=budgets[0])
-    searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in split_specifications(rules)))
+    if search is not None and rules is None:
+        searches = list(dict.fromkeys(split_specifications(search)))
+    else:
+        texts = split_specifications(rules or "average,softmax")
+        searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in texts))
     return RULES, searches, partial(truth_of_rules, searches=searches, simulations=budgets)
 
 

@@ -280,7 +280,8 @@ def architecture(text: str, game: Game) -> Architecture:
     specification = parse(text)
     name = specification.name
     defaults = {**defaults_of(ARCHITECTURES[name]), "history": min(HISTORY.get(name, 4), game.max_history)}
-    game.require_plain("a network")
+    if game.compiled:
+        game.require_plain("a network")
     check_encoding(game, None)
     assert game.planes_shape is not None
     options = specification.bind(defaults)

@@ -9,6 +9,8 @@ from functools import wraps
 from types import NoneType
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from engram.errors import InvalidSpecification
 from engram.registry import Registry, call, defaults_of, types_of
 from engram.search.operators import OPERATORS, Definition, Operator
@@ -35,8 +37,9 @@ def register(function: PresetFunction) -> PresetFunction:
     @wraps(function)
     def named(**options: Any) -> Preset:
         options = {
-            name: value for name, value in options.items() if value is not None or defaults.get(name) is not None
-        }
+            name: value.item() if isinstance(value, np.number) else value
+            for name, value in options.items() if value is not None or defaults.get(name) is not None
+        }  # fmt: skip
         specification = Specification(function.__name__, (), options)
         types, open_ended = types_of(function)
         for part in [part.name for part in fields(Preset) if part.name not in types]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_call
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.native.jit import Callback
@@ -118,6 +118,13 @@ class Extension:
                 raise InvalidParameter(f"{self.name}: {kind} must be an operator of that kind, not {operator!r}")
         if not (self.rollout_decay == 1.0 or (self.rollout_moves and 0.0 <= self.rollout_decay < 1.0)):
             raise InvalidParameter(f"{self.name}: rollout_decay is in [0, 1], and below 1 it needs rollout_moves")
+        for name in ("new_game", "fork"):
+            if (function := getattr(self, name)) is not None:
+                check_call(f"{name} of {self.name}", function)
+        if self.persistence is not None and not (
+            hasattr(self.persistence, "state_dict") and hasattr(self.persistence, "load_state_dict")
+        ):
+            raise InvalidParameter(f"{self.name}: persistence needs state_dict and load_state_dict, see Persistence")
         if self.threads not in ("none", "root", "tree"):
             raise InvalidParameter(f"{self.name}: threads is 'none', 'root' or 'tree', not {self.threads!r}")
 
@@ -219,6 +226,8 @@ def assemble(game: Game, preset: Preset) -> Assembly:
 
 
 def _extension(maker: Maker, game: Game) -> Extension:
+    if callable(maker):
+        check_call("an extension's function", maker, "game")
     extension = maker(game) if callable(maker) else maker
     if not isinstance(extension, Extension):
         raise InvalidParameter(f"an extension is an engram.Extension, not {extension!r}")

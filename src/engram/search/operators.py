@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Union
 
 import numba
@@ -102,9 +103,12 @@ class Definition:
         self.name: str = function.__name__
         self.__doc__ = function.__doc__
         self.function = function
+        for key, value in parameters.items():
+            if not (value is None or isinstance(value, Real | Parameter | Record | Column | np.ndarray)):
+                kinds = "a number, a Parameter, Record, Column, array or None"
+                raise InvalidParameter(f"{function.__name__}: {key} must be {kinds}, not {value!r}")
         self.parameters: dict[str, Parameter | Record | Column | np.ndarray | None] = {
-            key: Parameter(float(value)) if isinstance(value, (int, float)) else value
-            for key, value in parameters.items()
+            key: Parameter(float(value)) if isinstance(value, Real) else value for key, value in parameters.items()
         }
         fields: list[tuple[str, Any]] = []
         for key, value in self.parameters.items():
@@ -124,6 +128,9 @@ class Definition:
         self.callback = Callback(function, returns, (*leading, numba.from_dtype(self.dtype)))
         if kind in OPERATORS:
             OPERATORS[kind].add(self.name, self)
+
+    def __repr__(self) -> str:
+        return f"{self.name} without its parentheses"
 
     def __call__(self, /, **values: Any) -> Operator:
         for key in values.keys() - self.parameters.keys():
@@ -159,9 +166,10 @@ class Definition:
             if not np.isfinite(table).all():
                 raise InvalidParameter(f"{label} holds a number that is not finite")
             return table
-        number = declared.default if value is None else value
-        if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise InvalidParameter(f"{label} must be a number, not {number!r}")
+        given: Any = declared.default if value is None else value
+        if isinstance(given, bool) or not isinstance(given, Real):
+            raise InvalidParameter(f"{label} must be a number, not {given!r}")
+        number = given if isinstance(given, int) else float(given)
         is_unbounded = math.isinf(declared.default) and number in (math.inf, -math.inf)
         if abs(number) > HUGE and not is_unbounded:  # products would be infinite, and comparisons tell no moves apart
             raise InvalidParameter(f"{label} must be finite and at most {HUGE:g} in size, not {number}")

@@ -205,6 +205,8 @@ def described(value: Any, enclosing: tuple[Any, ...] = ()) -> str:
     """A text of a preset's part that is the same in every run: names, numbers and the digests of tables."""
     if any(value is outer for outer in enclosing):
         return "itself"
+    if isinstance(value, np.generic) and value.dtype.names is None:
+        value = value.item()
 
     def inner(values: Any) -> str:
         return f"({', '.join(described(part, (*enclosing, value)) for part in values)})"

@@ -17,6 +17,7 @@ from engram.search.tree import UNKNOWN
 from engram.search.workspace import UNBOUNDED, Workspace
 from engram.trees.reading import COLUMN, FORMAT, KIND, NODES, SLOT_FIELDS, file_fault, read
 from engram.trees.soundness import column_fault, rule_fault
+from engram.user_files import check_sources, code_of, digest_of
 
 
 def check_save(path: str | Path, work: Workspace) -> None:
@@ -47,6 +48,8 @@ def save(path: str | Path, work: Workspace, *, asks: bool = False) -> None:
         "diagram": game.render(game.read(work.root_states[0])),
         "discount": game.discount, "bounds": None if tree.header["learns"][0] == UNKNOWN else list(tree.bounds),
     }  # fmt: skip
+    if sources := _sources(work):
+        about["sources"] = sources
     if asks:
         about["leaves"] = {
             "next": work.num_asked, "priors_left": work.slots["priors_left"].tolist(),
@@ -130,12 +133,19 @@ def _contents(extension: Extension) -> tuple[dict[str, Any], dict[str, np.ndarra
     )
 
 
+def _sources(work: Workspace) -> str | None:
+    """Digest of the user's files of the game and the preset; None without files, or where they are not known."""
+    texts = [text for text in (work.game.text, work.preset.text) if text is not None]
+    return digest_of(code_of(texts)) or None
+
+
 def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Rejects a sound file that does not fit the workspace."""
     game, tree = work.game, work.trees[0]
     for kind, name in (("game", game.name), ("preset", work.preset.text)):
         if about[kind] != name:
             raise InvalidFile(f"{path} holds a tree of the {kind} {about[kind]}, not of {name}")
+    check_sources(path, about, _sources(work), what="a game or search")
     discount = about.get("discount", game.discount)  # older files lack it
     if discount != game.discount:
         raise InvalidFile(f"{path} holds returns with a discount of {discount:g}, not of {game.discount:g}")
@@ -146,7 +156,9 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
     for name, dtype in dtypes.items():
         fits = name in arrays and arrays[name].dtype == dtype and arrays[name].shape == shapes.get(name, (count,))
         if not fits:
-            raise InvalidFile(f"{path} was written by another version of engram or of {game.name}: its {name} differ")
+            raise InvalidFile(
+                f"{path} was written by another version of engram, of {game.name} or of a rule: its {name} differ"
+            )
     if num_names != game.num_actions:
         raise InvalidFile(f"{path} names {num_names:,} actions, and {game.name} has {game.num_actions}")
     if set(about["stores"]) != {prefix for prefix, _ in _stores(work)}:

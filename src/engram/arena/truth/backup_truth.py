@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from engram.arena.exact_values import best_actions, exact_values, random_action
+from engram.arena.exact_values import exact_values, random_action
 from engram.arena.sources import files_named
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
@@ -102,7 +102,11 @@ def solved_positions(
     """
     exact = exact_values(game, solving)
     longest = exact.longest_game(derive_seed("length", game.name, seed))
-    least = longest // 4 if min_moves is None else check_whole("min_moves", min_moves, 0, longest - 1)
+    least = longest // 4 if min_moves is None else check_whole("min_moves", min_moves, 0)
+    if least >= longest:
+        raise InvalidParameter(
+            f"{game.name}: random games had at most {longest} moves, so none has {least} before its end"
+        )
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
     in_vain = 0
@@ -117,7 +121,7 @@ def solved_positions(
         if game.is_over(state) or game.to_play(state) == NATURE or game.hash(state) in positions:
             continue
         values = exact.of_actions(state)
-        keeping, best = best_actions(values)
+        keeping, best = exact.best_of(values)
         in_vain = 0
         positions[game.hash(state)] = SolvedPosition(tuple(moves), best, tuple(keeping), len(keeping) < len(values))
     if len(positions) < (count or 1):
