@@ -64,10 +64,9 @@ class Database:
         file = None
         with self._errors("opened"):  # such as a name that is too long
             if self._is_sqlite and url.database not in (None, "", MEMORY):
-                try:
-                    file = Path(url.database or "").resolve()
-                except RuntimeError:
-                    raise DatabaseError(f"{self.where} is a link that leads to itself") from None
+                file = Path(os.path.realpath(url.database or ""))
+                if file.is_symlink():
+                    raise DatabaseError(f"{self.where} is a link that leads to itself")
                 if file.exists() and not file.is_file():
                     raise DatabaseError(f"{self.where} is a folder, a pipe or a device, not a results database")
                 if must_exist and not file.exists():

@@ -17,7 +17,7 @@ from engram.games.line.solver.solver import ILLEGAL, Solver
 
 _ROUNDING, _CHANCE_ROUNDING = 1e-9, 1e-6  # of the width of returns; nature's weights are in single precision
 _TRIALS = 100
-_HISTORIES = "openspiel:go", "openspiel:cursor_go"
+_HISTORIES = "go:", "openspiel:go", "openspiel:cursor_go"
 """Games whose hash leaves out the history that superko looks at."""
 
 

@@ -57,7 +57,7 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
             low=lower,
             high=upper,
             prior=prior,
-            principal_variation=tuple(game.move_names(line, root)),
+            principal_variation=tuple(game.move_names([action for action, _ in line], root)),
             proven=is_proven,
             memory=None if math.isnan(advice) else advice,
             line=tuple(line),
@@ -84,20 +84,28 @@ def _root_value(work: Workspace) -> float:
     return float(work.trees[0].in_units(value))
 
 
-def _lines(work: Workspace, actions: list[int], number: int | None) -> list[list[int]]:
+Line = list[tuple[int, int]]
+"""Moves, each as its action and its mover."""
+
+
+def _lines(work: Workspace, actions: list[int], number: int | None) -> list[Line]:
     """The most visited line after each action, that action first, from the tree that visited it most.
 
     Actions after the first `number` have themselves as their lines.
     """
-    lines: dict[int, tuple[int, list[int]]] = {}
+    lines: dict[int, tuple[int, Line]] = {}
     for tree in work.trees:
         children = tree.children()
-        table = np.full((len(children), LINE), -1, np.int32)
-        write_lines(tree.header[0], table)
-        for line, visits in zip(table.tolist(), children["visit_count"].tolist(), strict=True):
+        table, movers = np.full((2, len(children), LINE), -1, np.int32)
+        write_lines(tree.header[0], table, movers)
+        for line, sides, visits in zip(table.tolist(), movers.tolist(), children["visit_count"].tolist(), strict=True):
             if visits > lines.get(line[0], (0, []))[0]:
-                lines[line[0]] = visits, [action for action in line if action >= 0]
+                lines[line[0]] = (
+                    visits,
+                    [(action, side) for action, side in zip(line, sides, strict=True) if action >= 0],
+                )
+    mover = int(work.trees[0].nodes[0]["flags"] & PLAYER_1)
     return [
-        lines[action][1] if action in lines and (number is None or rank < number) else [action]
+        lines[action][1] if action in lines and (number is None or rank < number) else [(action, mover)]
         for rank, action in enumerate(actions)
     ]

@@ -61,7 +61,7 @@ class MoveStatistics:
       proven: whether the value is game-theoretic, and not an estimate (presets with solver=True).
       memory: V̂_M, the memory's value of it for the player to move at the root; of a memory with correct=True, its
         correction of the value; None without advice.
-      line: the principal variation as actions.
+      line: the principal variation, each move as its action and its mover (2: nature).
     """
 
     action: int
@@ -74,7 +74,7 @@ class MoveStatistics:
     principal_variation: tuple[str, ...]
     proven: bool = False
     memory: float | None = None
-    line: tuple[int, ...] = ()
+    line: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ The board is fixed for a game: its cells, their names, and the cells of each act
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,11 +62,11 @@ class Scene:
             if word not in words:
                 raise InvalidGame(f"a scene has no {name} {word!r}{choices(str(word), words)}")
         for name, size in (("rows", self.rows), ("columns", self.columns)):
-            check_whole(f"{name} of a scene", size, 1, None, InvalidGame)
+            object.__setattr__(self, name, check_whole(f"{name} of a scene", size, 1, None, InvalidGame))
         if len(self.players) != 2 or not all(isinstance(name, str) for name in self.players):
             raise InvalidGame(f"a scene names two players, not {self.players!r}")
         try:
-            places = [[int(cell) for cell in cells] for cells in self.places]
+            places = [[operator.index(cell) for cell in cells] for cells in self.places]
         except (TypeError, ValueError):
             raise InvalidGame("places of a scene are lists of cells, one list an action") from None
         for action, cells in enumerate(places):
@@ -90,7 +91,7 @@ class Scene:
         if counts is None:
             return marks, None
         try:
-            numbers = [int(count) for count in counts]
+            numbers = [operator.index(count) for count in counts]
         except (TypeError, ValueError, OverflowError):
             numbers = []
         if len(numbers) != self.num_cells:
@@ -101,7 +102,7 @@ class Scene:
         """All that no move changes, as plain data."""
         return {
             "shape": self.shape, "rows": self.rows, "columns": self.columns,
-            "places": self.places, "column_names": list(self.column_names),
+            "places": [list(cells) for cells in self.places], "column_names": list(self.column_names),
             "row_names": list(self.row_names), "pieces": self.pieces, "players": list(self.players),
             "cell_names": list(self.cell_names),
         }  # fmt: skip

@@ -207,7 +207,8 @@ class TorchBackend:
             raise InvalidParameter(f"precision is auto, {' or '.join(PRECISIONS)}, not {precision!r}")
         if layer is not None:
             self.architecture.size_of(layer)
-        if device not in ("auto", "cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
+        kind = str(device).partition(":")[0]
+        if kind not in ("auto", "cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
             raise InvalidParameter(f"device is auto, cpu, or cuda where there is one, not {device!r}")
         torch.set_num_threads(1)
         automatic = "cuda" if torch.cuda.is_available() else "cpu"

@@ -49,7 +49,7 @@ def _split(options: MemorySearchOptions) -> tuple[SearchOptions, MemoryOptions]:
     return cast(tuple[SearchOptions, MemoryOptions], parts)
 
 
-def with_memory(base: Preset, network: str | None, layer: str | None, memory: MemoryOptions, **changes: Any) -> Preset:
+def comparing(base: Preset, network: str | None, layer: str | None, memory: MemoryOptions, **changes: Any) -> Preset:
     """A search whose memory compares positions by a layer of a network, which evaluates the leaves too.
 
     Without a network it compares them by hand-made features.
@@ -98,7 +98,7 @@ def memory_uct(
     if network is not None:
         changes = {"leaf_value": "rollout", "num_leaves": search.pop("num_leaves", NETWORK_LEAVES)}
     base = uct(exploration=exploration, selection=selection, **search)
-    return with_memory(base, network, layer, memory, **changes)
+    return comparing(base, network, layer, memory, **changes)
 
 
 @register
@@ -126,4 +126,4 @@ def memory_puct(
     """
     search, memory = _split(options)
     memory.setdefault("correct", network is not None)
-    return with_memory(puct(exploration=exploration, network=network, **search), network, layer, memory)
+    return comparing(puct(exploration=exploration, network=network, **search), network, layer, memory)

@@ -258,17 +258,22 @@ def subtree_order(nodes, child, order):
 
 
 @compiled
-def write_lines(tree, lines):
+def write_lines(tree, lines, movers):
     """Writes the most visited line from each child of the root.
 
     Args:
-      lines: (A, L) of int32 actions, a row for each of the root's A children; unchanged after the end of a line.
+      lines, movers: (A, L) of int32: actions, and who moves (0, 1, or 2: nature), a row for each of the root's A
+        children; unchanged after the end of a line.
     """
     nodes = nodes_of(tree)
     for row in range(len(lines)):
+        above = np.int64(0)
         node = np.int64(nodes[0].first_child) + row
         for place in range(lines.shape[1]):
+            flags = nodes[above].flags
+            movers[row, place] = 2 if flags & CHANCE != 0 else 1 if flags & PLAYER_1 != 0 else 0
             lines[row, place] = nodes[node].action
+            above = node
             most = np.uint32(0)
             for child in children_of(nodes[node]):
                 if nodes[child].visit_count > most:

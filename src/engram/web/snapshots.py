@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
-from engram.games.game import Game, State
 from engram.search.extensions.rave import AMAF
 from engram.search.tree import PLAYER_1
 
@@ -27,7 +25,7 @@ def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
         [
             move.action, move.visits, _short(move.value), _short(move.low), _short(move.high), _short(move.prior),
             None if move.memory is None else _short(move.memory), amaf.get(move.action), move.proven,
-            list(move.principal_variation), _steps(search.game, result.root, move.line),
+            list(move.principal_variation), move.line,
         ]
         for move in result.moves
     ]  # fmt: skip
@@ -37,14 +35,6 @@ def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
         "value": _short(result.value), "bounds": list(result.bounds), "player": result.player, "action": result.action,
         "name": result.name, "search": search.preset.text, "moves": moves,
     }  # fmt: skip
-
-
-def _steps(game: Game, state: State, line: Sequence[int]) -> list[tuple[int, int]]:
-    steps = []
-    for number, action in enumerate(line):
-        state = game.play(state, line[number - 1]) if number else state
-        steps.append((action, game.to_play(state)))
-    return steps
 
 
 def _amaf(search: Search) -> dict[int, float]:

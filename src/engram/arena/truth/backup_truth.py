@@ -90,7 +90,7 @@ def solved_positions(
 
     Args:
       game: a small game, see `exact_values`. seed: of the random play.
-      count: number of positions, ≥ 1; None: 1000, or all of a game that has fewer.
+      count: number of positions, ≥ 1; None: 1000, or as many as random play finds in a game of fewer.
       min_moves: lowest number of moves, nature's too, ≥ 0; default a quarter of the longest game's, because early
         positions take long to solve.
       solving: as for `exact_values`.
@@ -110,7 +110,8 @@ def solved_positions(
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
     in_vain = 0
-    while len(positions) < (count or POSITIONS) and in_vain < IN_VAIN:
+    wanted = POSITIONS if count is None else check_whole("positions", count, 1)
+    while len(positions) < wanted and in_vain < IN_VAIN:
         in_vain += 1
         state, moves = game.initial_state(), []
         for _ in range(rng.randint(least, longest - 1)):
@@ -124,10 +125,8 @@ def solved_positions(
         keeping, best = exact.best_of(values)
         in_vain = 0
         positions[game.hash(state)] = SolvedPosition(tuple(moves), best, tuple(keeping), len(keeping) < len(values))
-    if len(positions) < (count or 1):
-        raise InvalidParameter(
-            f"{game.name} gave only {len(positions)} different positions of the {count or 1} asked for"
-        )
+    if not positions or (count is not None and len(positions) < count):
+        raise InvalidParameter(f"{game.name} gave only {len(positions)} different positions of the {wanted} asked for")
     return list(positions.values())
 
 

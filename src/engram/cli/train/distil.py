@@ -35,7 +35,6 @@ def distil(
     as_json: options.Json = False,
 ) -> None:
     """Let a table of values teach a network; repeat the command to continue."""
-    from engram.specification import parse
     from engram.training import require_torch
 
     require_torch()
@@ -43,5 +42,6 @@ def distil(
     from engram.training.distil import distil as train
 
     plan = plan_of(DistilPlan, context)
-    preset = "uct_prior" if parse(plan.network).name == "predictor" else "puct"  # which has no value head
+    is_predictor = plan.network.partition("(")[0].strip() == "predictor"  # a network without a value head
+    preset = "uct_prior" if is_predictor else "puct"
     run_training(context, train, plan, progress_line, use=f"play with it by {preset}(network='{output}')")
