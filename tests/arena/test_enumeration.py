@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import signal
-import threading
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -307,21 +304,34 @@ def test_a_full_table_gives_way_to_a_position_that_fits_alone(monkeypatch):
     assert any(after < before for before, after in itertools.pairwise(places))  # it was emptied, and went on
 
 
+class Interrupting(WalkPosition):
+    """A walk in whose n-th move Ctrl-C comes."""
+
+    calls, at = 0, 0
+
+    def play(self, action):
+        Interrupting.calls += 1
+        if Interrupting.calls == Interrupting.at:
+            signal.raise_signal(signal.SIGINT)
+        super().play(action)
+
+    def copy(self):
+        other = Interrupting()
+        other.__dict__.update(self.__dict__)
+        return other
+
+
 def test_ctrl_c_ends_a_python_game_and_leaves_no_wrong_value():
-    game = GAMES["Python, two players"]()
-    right = {}
-    for _ in range(12):
-        solver, threads = Enumeration(game), []
-        threads.append(threading.Timer(0.001, lambda: os.kill(os.getpid(), signal.SIGINT)))
-        threads[0].start()
-        with suppress(KeyboardInterrupt):
-            for _ in range(200):
-                Enumeration(game).value(game.initial_state())
-                solver._forget()
-                solver.value(game.initial_state())
-        threads[0].join()
+    game = PythonGame("walk", Interrupting, players=1, num_actions=3, max_moves=6, bounds=(-12.0, 12.0))
+    solver, right = Enumeration(game), {}
+    for at in range(1, 90, 8):
+        Interrupting.calls, Interrupting.at = 0, at
+        with pytest.raises(KeyboardInterrupt):
+            solver.value(game.initial_state())
+        Interrupting.at = 0
         state = game.initial_state()
         assert solver.value(state) == pytest.approx(recursion(game, state, right), abs=1e-6)
+        solver._forget()
 
 
 @pytest.mark.parametrize(

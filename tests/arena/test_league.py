@@ -246,7 +246,7 @@ def test_results_rate_all_players_that_met(tmp_path):
     assert shown["players"] == json.loads(json.dumps(result.rows())) and shown["scores"] == result.scores()
     assert "20 simulations a move" in CliRunner().invoke(app, words).stdout
     alone = CliRunner().invoke(app, ["results", "4", "5", "6", "--ratings", "-d", str(database)])
-    assert alone.exit_code == 0 and "no three players of this database have met" in alone.output
+    assert alone.exit_code == 0 and "no three players in this database have met" in alone.output
 
 
 def test_ratings_keep_matches_with_a_judge_of_openings_apart(tmp_path):
