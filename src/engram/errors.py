@@ -134,5 +134,5 @@ def check_whole(
     if isinstance(number, Integral) and not isinstance(number, bool):
         if (low is None or int(number) >= low) and (high is None or int(number) <= high):
             return int(number)
-    span = "" if low is None else f", {low} or more" if high is None else f", {low} to {high}"
+    span = "" if low is None else f", {low:,} or more" if high is None else f", {low:,} to {high:,}"
     raise kind(f"{what} must be a whole number{span}, not {number!r}")

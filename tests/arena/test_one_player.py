@@ -206,7 +206,12 @@ def test_what_one_player_cannot_have_is_refused_in_a_sentence():
         with pytest.raises(InvalidParameter, match="depth-limited search needs a game of two players"):
             configure(walk(), player, "random", games=2)
     with pytest.raises(engram.errors.InvalidSpecification):
-        configure(walk(), "solver", "random", games=2)
+        configure("go:5", "solver", "random", games=2)
+
+
+def test_the_solver_reaches_more_than_chance():
+    result = engram.match(walk(), "solver", "random", games=60, seed=3)
+    assert result.means.difference > 0 and result.wins > result.losses
 
 
 def test_a_player_is_asked_only_where_it_moves():

@@ -152,7 +152,7 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
     assert (
         len(counts) == 2 and evaluators[-1].backend.computed < 0.7 * sum(counts) == 0.7 * evaluators[-1].backend.asked
     )
-    monkeypatch.setattr(batched, "sharing", lambda game, presets: presets)
+    monkeypatch.setattr(batched, "with_shared_cache", lambda game, presets: presets)
     assert records(monkeypatch, True, "connect_four", *sides, **options) == shared
 
 

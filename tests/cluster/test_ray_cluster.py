@@ -23,6 +23,7 @@ ray = pytest.importorskip("ray", reason="a cluster needs Ray: pip install 'engra
 from ray.cluster_utils import Cluster  # noqa: E402
 
 from engram import storage  # noqa: E402
+from engram.arena import claims  # noqa: E402
 from engram.arena.league import league  # noqa: E402
 from engram.arena.match import MatchInterrupted, match  # noqa: E402
 from engram.arena.results import Results  # noqa: E402
@@ -389,8 +390,9 @@ def test_ctrl_c_frees_the_cores_and_the_match_goes_on_later(tmp_path, cluster):
     assert len(played(games=more, workers=1, **settings)) == more
 
 
-def test_a_match_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
+def test_a_match_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster, monkeypatch):
     """Otherwise one command holds every core and waits for the games of commands that wait for a core."""
+    monkeypatch.setattr(claims, "LEASE_S", 1000.0)
     options = {"games": 20, "simulations": 20, "database": tmp_path / "r.sqlite"}
     alone = match(*MATCH, **options | {"database": tmp_path / "alone.sqlite"}, workers=1)
     with Results(options["database"]) as results, ThreadPoolExecutor(1) as pool:

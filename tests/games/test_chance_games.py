@@ -76,7 +76,7 @@ def test_a_turn_of_pig():
     assert game.to_play(state) == 0 and state["scores"].tolist() == [10, 0] and state["turn"] == 0
     state = game.play_moves("roll 6 " * 15, state)
     assert game.is_over(state) and game.outcome(state) == 1.0
-    with pytest.raises(InvalidSpecification, match="goal must be a whole number, 2 to 1000"):
+    with pytest.raises(InvalidSpecification, match="goal must be a whole number, 2 to 1,000"):
         engram.game("pig:goal=1")
 
 

@@ -374,7 +374,7 @@ def test_a_game_of_impossible_size_is_refused():
         one_heap(num_actions=70_000)
     with pytest.raises(InvalidGame, match="record"):
         one_heap(state=np.zeros(3))
-    with pytest.raises(InvalidGame, match=r"max_moves must be a whole number, 1 to 100000000, not 12.5"):
+    with pytest.raises(InvalidGame, match=r"max_moves must be a whole number, 1 to 100,000,000, not 12.5"):
         one_heap(max_moves=12.5)
     with pytest.raises(InvalidGame, match=r"chance must be a function, not \[1, 2, 1\]"):
         one_heap(chance=[1, 2, 1])

@@ -428,7 +428,7 @@ def test_without_the_token_the_page_says_so(browser, served):
     context = browser.new_context()
     page = context.new_page()
     page.goto(served.address.split("#")[0])
-    expect(page.locator("main")).to_contain_text("the token is missing or wrong")
+    expect(page.locator("main")).to_contain_text("The token is missing or wrong")
     page.goto(served.address)  # in the same tab, as the sentence says
     expect(page.locator("body.ready")).to_have_count(1)
     for damage in ("x", "7", '{"heat":"zz","level":99,"human":[],"search":0}'):

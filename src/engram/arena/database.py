@@ -187,10 +187,12 @@ class Database:
 
 
 def _identity(file: Path | None) -> str:
-    """The present file of a name, however often it is renamed; empty if there is none."""
+    """The device and the number of the file that now has a name; empty if there is none."""
+    if file is None:
+        return ""
     with suppress(OSError):
-        status = file.stat() if file is not None else None
-        return f"{status.st_dev} {status.st_ino}" if status is not None else ""
+        status = file.stat()
+        return f"{status.st_dev} {status.st_ino}"
     return ""
 
 

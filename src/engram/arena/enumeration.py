@@ -276,11 +276,11 @@ class Enumeration(SlicedSearch):
         """
         if self.game.is_over(state):
             return self.game.outcome(state)
-        earlier = self.positions
+        is_fresh = self.positions == 0
         try:
             return self._solve(state)
         except TooLarge:
-            if not earlier:
+            if is_fresh:
                 raise
         return self._solve(state)  # alone, in a table that the refusal has emptied
 

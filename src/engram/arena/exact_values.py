@@ -10,7 +10,7 @@ import numpy as np
 
 from engram.arena.enumeration import Enumeration
 from engram.errors import InvalidSpecification
-from engram.games.game import NATURE, Game, State
+from engram.games.game import Game, State, random_action
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
@@ -163,13 +163,6 @@ class Enumerated(ExactValues):
 
     def clear(self) -> None:
         self._table = None
-
-
-def random_action(game: Game, state: State, rng: random.Random) -> int:
-    """A legal action, all equally likely; where nature moves, drawn by its probabilities."""
-    if game.to_play(state) == NATURE:
-        return game.drawn(state, rng.random())
-    return rng.choice(game.legal_actions(state))
 
 
 def exact_values(game: Game, solving: Callable[[int], None] | None = None) -> ExactValues:

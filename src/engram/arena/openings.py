@@ -7,7 +7,7 @@ import random
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.ongoing_game import Opening, PlayerError, sentence
 from engram.drivers.limit import Limit
-from engram.games.game import NATURE, Game, State
+from engram.games.game import Game, State, random_action
 from engram.player import Player
 from engram.rng import derive_seed
 
@@ -61,8 +61,7 @@ class Openings:
         game, state = self._game, self._game.initial_state()
         moves: list[int] = []
         while len(moves) < length and not game.is_over(state):
-            is_chance_node = game.has("chance") and game.to_play(state) == NATURE
-            moves.append(game.drawn(state, rng.random()) if is_chance_node else rng.choice(game.legal_actions(state)))
+            moves.append(random_action(game, state, rng))
             state = game.play(state, moves[-1])
         return tuple(moves), state
 

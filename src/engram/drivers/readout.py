@@ -100,10 +100,8 @@ def _lines(work: Workspace, actions: list[int], number: int | None) -> list[Line
         write_lines(tree.header[0], table, movers)
         for line, sides, visits in zip(table.tolist(), movers.tolist(), children["visit_count"].tolist(), strict=True):
             if visits > lines.get(line[0], (0, []))[0]:
-                lines[line[0]] = (
-                    visits,
-                    [(action, side) for action, side in zip(line, sides, strict=True) if action >= 0],
-                )
+                steps = zip(line, sides, strict=True)
+                lines[line[0]] = visits, [(action, side) for action, side in steps if action >= 0]
     mover = int(work.trees[0].nodes[0]["flags"] & PLAYER_1)
     return [
         lines[action][1] if action in lines and (number is None or rank < number) else [(action, mover)]

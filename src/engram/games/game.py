@@ -52,6 +52,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, TypedDict, Unpack, cast
@@ -893,3 +894,10 @@ class Game:
         if not all(content.startswith(constant, place) for place, constant in self._constants):
             raise InvalidState(f"this is a state of another size or setting than {self.name}")
         return cast(np.ndarray, state)
+
+
+def random_action(game: Game, state: State, rng: random.Random) -> int:
+    """A legal action, all equally likely; where nature moves, drawn by its probabilities."""
+    if game.has("chance") and game.to_play(state) == NATURE:
+        return game.drawn(state, rng.random())
+    return rng.choice(game.legal_actions(state))

@@ -48,7 +48,7 @@ def save_network(
     Raises:
       InvalidFile: it cannot be written, `load_network` would refuse it, or a weight is too large for float16.
     """
-    if fault := _weights_fault(network.architecture, _in_single(network.weights)):
+    if fault := _weights_fault(network.architecture, _in_float32(network.weights)):
         raise InvalidFile(f"{path} is not written: {fault}")
     floats = [array for array in network.weights.values() if array.dtype == np.float32]
     if half and any(np.abs(array).max(initial=0.0) > MAX_FLOAT16 for array in floats):
@@ -67,13 +67,13 @@ def load_network(path: str | Path) -> Network:
         architecture = rebuild(Configuration(**about["configuration"]))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidFile(f"{path} holds no network that this engram can build: {error}") from error
-    weights = _in_single(arrays)
+    weights = _in_float32(arrays)
     if fault := _weights_fault(architecture, weights):
         raise InvalidFile(f"{path} holds no network that this engram can build: {fault}")
     return Network(architecture, weights)
 
 
-def _in_single(arrays: Mapping[str, Any]) -> dict[str, Any]:
+def _in_float32(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Weights with their real numbers in float32."""
     reals = {name for name, array in arrays.items() if isinstance(array, np.ndarray) and array.dtype.kind == "f"}
     return {name: array.astype(np.float32) if name in reals else array for name, array in arrays.items()}

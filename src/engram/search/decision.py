@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import InvalidParameter, check_call
+from engram.errors import InvalidParameter
 from engram.intervals import wilson
 from engram.registry import Registry
 
@@ -157,7 +157,6 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
 
 
 def _decided(name: str, value: np.ndarray, visits: np.ndarray) -> int:
-    check_call(f"the decision {name}", DECISIONS[name], "value", "visits")
     answer: Any = DECISIONS[name](value, visits)
     try:
         index = operator.index(answer)

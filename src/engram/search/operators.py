@@ -166,10 +166,10 @@ class Definition:
             if not np.isfinite(table).all():
                 raise InvalidParameter(f"{label} holds a number that is not finite")
             return table
-        given: Any = declared.default if value is None else value
-        if isinstance(given, bool) or not isinstance(given, Real):
-            raise InvalidParameter(f"{label} must be a number, not {given!r}")
-        number = given if isinstance(given, int) else float(given)
+        number: Any = declared.default if value is None else value
+        if isinstance(number, bool) or not isinstance(number, Real):
+            raise InvalidParameter(f"{label} must be a number, not {number!r}")
+        number = number if isinstance(number, int) else float(number)
         is_unbounded = math.isinf(declared.default) and number in (math.inf, -math.inf)
         if abs(number) > HUGE and not is_unbounded:  # products would be infinite, and comparisons tell no moves apart
             raise InvalidParameter(f"{label} must be finite and at most {HUGE:g} in size, not {number}")

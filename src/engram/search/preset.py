@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from engram.errors import InvalidParameter, InvalidSpecification, check_whole
+from engram.errors import InvalidParameter, InvalidSpecification, check_call, check_whole
 from engram.games.game import Game
 from engram.search import backup as backups
 from engram.search.decision import DECISIONS
@@ -120,7 +120,7 @@ class Preset:
         for part in self.extensions:
             if isinstance(part, type):
                 raise InvalidParameter(f"{part.__name__} in extensions is a class; give an extension made of it")
-        DECISIONS.check(self.decision)
+        check_call(f"the decision {self.decision}", DECISIONS[self.decision], "value", "visits")
         if self.rollout not in ("uniform", "heavy"):
             raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
         for kind in ("selection", "backup"):

@@ -51,7 +51,7 @@ def shares(amount: int, parts: int) -> list[int]:
     return [share + (part < rest) for part in range(parts)]
 
 
-def _made(maker: Any, game: Game, leaves: int) -> Evaluator:
+def _evaluator_of(maker: Any, game: Game, leaves: int) -> Evaluator:
     """The evaluator that a user's function makes for a game and a number of leaves."""
     try:
         inspect.signature(maker).bind(game, leaves)
@@ -148,7 +148,7 @@ class Workspace(Addressed):
         source: Any = preset.evaluator
         asks_itself = source is None or (hasattr(source, "evaluate") and not isinstance(source, type))
         leaves_asked = (at_once or num_trees) * self.slots_per_tree
-        self.evaluator: Evaluator | None = source if asks_itself else _made(source, game, leaves_asked)
+        self.evaluator: Evaluator | None = source if asks_itself else _evaluator_of(source, game, leaves_asked)
         self.functions = Functions(game, preset, self.assembly, self._compiled_evaluator(num_slots))
         self.program = self.functions.program
         words = game.state_bytes // 8

@@ -11,7 +11,6 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from engram import storage
 from engram.errors import InvalidParameter
 from engram.networks.architectures import FEATURES, architecture
 from engram.networks.encoding import Encoder
@@ -20,7 +19,6 @@ from engram.specification import Specification, parse
 from engram.training.feature_learner import FeatureLearner, FeatureLosses, FeatureValidation
 from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
 from engram.training.run import (
-    CHECKPOINT,
     EARLY,
     Course,
     HeldOutPlan,
@@ -28,7 +26,6 @@ from engram.training.run import (
     TrainingRun,
     held,
     names_architecture,
-    with_nan,
 )
 
 POSITIONS = "positions.safetensors"
@@ -98,12 +95,7 @@ class _FeatureRun(TrainingRun):
         self._encode = Encoder(self.game, net.configuration.history)
         if (self.folder / POSITIONS).exists():
             self._sampler.load(self.folder / POSITIONS)
-        about = self.restore()
-        with storage.reading(self.folder / CHECKPOINT):
-            self.losses = [FeatureLosses(**with_nan(entry)) for entry in about.get("losses", ())]
-            self.warnings = tuple(map(str, about.get("warnings", ())))
-            if (numbers := about.get("validation")) is not None:
-                self.validation = FeatureValidation(**with_nan(numbers))
+        self.restore_figures(self.restore(), FeatureLosses, FeatureValidation)
 
     def _network(self, text: str) -> tuple[NetworkModule, bool]:
         """A network with a features head, and whether to train only that head."""

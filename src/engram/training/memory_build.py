@@ -14,7 +14,7 @@ from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, check_whole
-from engram.games.game import NATURE, Game
+from engram.games.game import NATURE, Game, random_action
 from engram.memory import files
 from engram.memory.similar_positions import position_memory
 from engram.rng import derive_seed
@@ -95,11 +95,8 @@ def _play(search: Search, limit: Limit, opening_moves: int, seed: int) -> None:
     for number in range(game.max_moves):
         if game.is_over(state):
             return
-        is_chance_node = game.has("chance") and game.to_play(state) == NATURE
-        if is_chance_node:
-            action = game.drawn(state, rng.random())
-        elif number < opening:
-            action = rng.choice(game.legal_actions(state))
+        if number < opening or (game.has("chance") and game.to_play(state) == NATURE):
+            action = random_action(game, state, rng)
         else:
             action = search.choose(state, limit, seed=derive_seed(seed, number)).action
         if search.root is not None and game.same(search.root, state):

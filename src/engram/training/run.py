@@ -212,6 +212,19 @@ class TrainingRun(ABC):
             self.resume(storage.about(path, KIND))
         return self.learner.load(path)
 
+    def restore_figures(self, about: Mapping[str, Any], losses: type[Any], validation: type[Any]) -> None:
+        """Restores the losses, the warnings and the latest validation of a checkpoint's description.
+
+        Args:
+          losses, validation: classes of numbers; without one, nan.
+        """
+        with storage.reading(self.folder / CHECKPOINT):
+            entries = [with_nan(entry) for entry in about.get("losses", ())]
+            self.losses = [losses(**{name: float(entry[name]) for name in entry}) for entry in entries]
+            self.warnings = tuple(map(str, about.get("warnings", ())))
+            if (measured := about.get("validation")) is not None:
+                self.validation = validation(**with_nan(measured))
+
     def resume(self, about: dict[str, Any]) -> None:
         """Adds the seconds of a checkpoint, after a check of its plan.
 

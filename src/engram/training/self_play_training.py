@@ -163,7 +163,7 @@ class _SelfPlayRun(TrainingRun):
         is_valued = "value" in self.learner.net.architecture.heads
         if not is_valued and plan.options.preset(evaluator).leaf_value == "evaluator":
             raise InvalidParameter(
-                f"{plan.network} has no values to search by: search by uct_prior, or take a residual"
+                f"{plan.network} gives no values to search by: add --search uct_prior, or train a residual network"
             )
         self._games = [
             SelfPlay(self.game, evaluator, shape.history, options, derive_seed(plan.seed, part) if part else plan.seed)

@@ -14,21 +14,18 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 from torch import Tensor
 
-from engram import storage
 from engram.errors import InvalidFile, InvalidParameter
 from engram.fleet.place import usable_cores
 from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
 from engram.training.records import PositionSource, RecordSampler, read
 from engram.training.run import (
-    CHECKPOINT,
     EARLY,
     Course,
     HeldOutPlan,
     TrainingProgress,
     TrainingRun,
     held,
-    with_nan,
 )
 from engram.training.validation import Validation
 
@@ -82,12 +79,8 @@ class SupervisedRun(TrainingRun):
         super().__init__(plan, folder, plan.game)
         self.learner = Learner(self.starting_network(plan.network), plan.steps, **plan.rates)
         about = self.restore()
-        with storage.reading(self.folder / CHECKPOINT):
-            self.losses = [Losses(**{key: float(n) for key, n in entry.items()}) for entry in about.get("losses", ())]
-            if (numbers := about.get("validation")) is not None:
-                self.validation = Validation(**with_nan(numbers))
-            self._warned = tuple(map(str, about.get("warnings", ())))
-            self.data = str(about.get("data", ""))
+        self.restore_figures(about, Losses, Validation)
+        self.data = str(about.get("data", ""))
 
     def teach(
         self, teacher: PositionSource, held_out: PositionSource, actions: np.ndarray, doubts: list[str],
@@ -111,7 +104,7 @@ class SupervisedRun(TrainingRun):
         self.data = digest
         self._held_out, self._actions = held_out, actions
         self._doubts = tuple(doubts)
-        self.warnings = tuple(dict.fromkeys((*doubts, *self._warned)))
+        self.warnings = tuple(dict.fromkeys((*doubts, *self.warnings)))
         plan, learner = self.plan, self.learner
         teacher.draw(1, plan.seed, 0)  # compiles here, where Ctrl-C is heard
 

@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from engram.arena.exact_values import exact_values, random_action
+from engram.arena.exact_values import exact_values
 from engram.arena.sources import files_named
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
@@ -22,7 +22,7 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter, check_whole
 from engram.fleet import spread
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, Game, State
+from engram.games.game import NATURE, Game, State, random_action
 from engram.intervals import NORMAL_95, wilson
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
