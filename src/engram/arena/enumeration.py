@@ -335,7 +335,7 @@ class Enumeration(SlicedSearch):
         if fault:
             reason = "a position can come again"
             if fault == _AMBIGUOUS:
-                reason = "positions with different moves have one hash, which leaves a part or the history out"
+                reason = "two positions with different moves have one hash, which leaves out a part or the history"
             raise InvalidSpecification(f"{name} has no table of exact values: {reason}")
 
     def _forget(self) -> None:

@@ -69,7 +69,9 @@ def position(game: Game, state: State) -> dict[str, Any]:
     names = [game.action_name(action, state) for action in legal]
     if len(set(names)) < len(names):
         name = next(name for name in names if names.count(name) > 1)
-        raise InvalidGame(f"{game.name}: two moves of this position are written {name!r}, so that none can be chosen")
+        raise InvalidGame(
+            f"{game.name}: two moves of this position are written {name!r}, which cannot choose between them"
+        )
     return {
         "marks": marks,
         "counts": counts,

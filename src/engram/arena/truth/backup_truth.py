@@ -105,7 +105,7 @@ def solved_positions(
     least = longest // 4 if min_moves is None else check_whole("min_moves", min_moves, 0)
     if least >= longest:
         raise InvalidParameter(
-            f"{game.name}: random games had at most {longest} moves, so none has {least} before its end"
+            f"{game.name}: random games had at most {longest} moves, so no position comes after {least}"
         )
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
