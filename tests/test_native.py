@@ -318,6 +318,52 @@ def test_code_from_the_cache_needs_no_compiler():
     assert shown == "False\n"
 
 
+HELPERS = """
+from numba import int64
+from engram.native.jit import Callback, compiled
+
+@compiled
+def even(n):
+    return n == 0 or odd(n - 1)
+
+@compiled
+def odd(n):
+    return n != 0 and even(n - 1)
+
+@compiled
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+@compiled
+def announced(n):
+    print("at", n)
+    if n > 6:
+        raise ValueError("too large")
+    return n
+
+@compiled
+def helper(n):
+    return factorial(announced(n)) + even(n)
+
+def operator(n):
+    return helper(n) + 10 * odd(n)
+
+print(helper(6), Callback(operator, int64, (int64,)).from_python(5))
+try:
+    helper(7)
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_helpers_that_print_raise_and_call_each_other_fresh_and_from_the_cache(tmp_path):
+    (tmp_path / "script.py").write_text(HELPERS)
+    cache = tmp_path / "cache"
+    cache.mkdir(0o700)
+    for _ in range(2):
+        assert run(tmp_path, cache, "script.py").split("\n") == ["at 6", "at 5", "721 130", "at 7", "too large"]
+
+
 @pytest.mark.parametrize("end", ["nbi", "nbc"])
 def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path, end):
     (tmp_path / "script.py").write_text(

@@ -26,6 +26,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache
+from numba.core.codegen import RuntimeLinker
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 
@@ -260,6 +261,15 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
         except Exception:  # a file that a loss of power, or the disk, has damaged: the function is compiled again
             self.flush()
             return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not is_circular(data.library):
+            super().save_overload(sig, data)
+
+
+def is_circular(library: Any) -> bool:
+    """Whether functions call each other in a circle: Numba links these at run time, so their code cannot be kept."""
+    return any(place.name.startswith(RuntimeLinker.PREFIX) for place in library._final_module.global_variables)
 
 
 @contextmanager

@@ -26,11 +26,13 @@ import numba
 from numba import types
 from numba.core import event
 from numba.core.ccallback import CFunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import KeptCode, caching, fault_of_cache, lock, unkept
+from engram.native.cache import KeptCode, caching, fault_of_cache, is_circular, lock, unkept
 from engram.native.messages import place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -176,22 +178,66 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
     return wrap if function is None else wrap(function)
 
 
+class _Linked(JITCodeLibrary):  # type: ignore[misc]
+    """Code for callers alone: they link it, optimise it with their own and make the machine code, all of it once."""
+
+    def _optimize_final_module(self) -> None:
+        """Nothing: each caller optimises what it links."""
+
+    def _finalize_final_module(self) -> None:
+        if is_circular(self):
+            return super()._finalize_final_module()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> _Linked:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nothing: a caller's code holds the environment."""
+
+    serialize_using_object_code = JITCodeLibrary.serialize_using_bitcode
+
+
+class _Linking(Compiler):  # type: ignore[misc]
+    """Numba's compiler for functions that only compiled code calls."""
+
+    def define_pipelines(self) -> Any:
+        self.state.library = _Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+def _set_environments(result: Any) -> None:
+    """Gives fresh code the environments that `print` needs; Numba sets them all in code from the cache alone."""
+    for environment in (result.environment, *result._find_referenced_environments()):
+        result.codegen.set_env(environment.env_name, environment)
+
+
 class _Kept(CPUDispatcher):  # type: ignore[misc]
     """A Numba function with the cache of `KeptCode`."""
 
     def enable_caching(self) -> None:
         self._cache = KeptCode(self.py_func)
 
+    def add_overload(self, result: Any) -> None:
+        super().add_overload(result)
+        _set_environments(result)
+
 
 class _Compiled(_Kept):
-    """A Numba function for compiled callers: without wrappers for Python, which take a fifth of compilation.
+    """A Numba function for compiled callers: without wrappers for Python and machine code of its own.
 
+    The wrappers would take a fifth of compilation, that code and its optimisation a quarter to a third of the rest.
     Calls from Python go to a second Numba function, which the first such call makes and compiles.
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
         without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        super().__init__(function, targetoptions=options | without)
+        super().__init__(function, targetoptions=options | without, pipeline_class=_Linking)
         self._options = options
         with caching(function, "inner") as is_cached:  # now, while the file still holds the code that was loaded
             self._is_cached = is_cached
@@ -231,10 +277,9 @@ class _Compiled(_Kept):
 
 
 class _Function(CFunc):  # type: ignore[misc]
-    """A C function with its environment, which `print` needs: Numba sets it in code from the cache alone."""
+    """A C function with the cache of `KeptCode`."""
 
     _fresh: Any = None
-    _library: Any
     _pyfunc: Any
 
     def enable_caching(self) -> None:
@@ -248,8 +293,7 @@ class _Function(CFunc):  # type: ignore[misc]
     def compile(self) -> None:
         super().compile()
         if self._fresh is not None:
-            for environment in (self._fresh.environment, *self._fresh._find_referenced_environments()):
-                self._library.codegen.set_env(environment.env_name, environment)
+            _set_environments(self._fresh)
 
 
 class Callback:
