@@ -19,9 +19,9 @@ from engram.presets.catalogue import preset
 from engram.search import backup as backups
 from engram.search import mixes
 from engram.search.columns import OWN, Column
-from engram.search.operators import OPERATORS, backup
+from engram.search.operators import OPERATORS, backup, selection
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
-from engram.search.tree import PLAYER_1, Tree, column_of, nodes_of
+from engram.search.tree import EXPAND, PLAYER_1, Tree, column_of, nodes_of
 
 
 def one_node(own: float, children: list[tuple[float, int]], player: int = 0) -> Tree:
@@ -242,6 +242,19 @@ def twofold(tree, path, depth, value, parameters):
 def test_a_preset_that_counts_simulations_twice_is_found():
     with pytest.raises(InvalidParameter, match="the root has 40 visits after 20 simulations"):
         check_preset(uct(backup=twofold()), simulations=20)
+
+
+@selection()
+def restless(tree, node, rng, parameters):
+    parent = nodes_of(tree)[node]
+    if parent.num_visited < parent.num_children:
+        return EXPAND
+    return parent.first_child + np.random.randint(parent.num_children)
+
+
+def test_a_rule_with_random_numbers_of_its_own_is_found():
+    with pytest.raises(InvalidParameter, match="the same seed gave two different trees"):
+        check_preset(uct(selection=restless()))
 
 
 def test_a_decorator_without_parentheses_is_named():

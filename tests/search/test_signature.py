@@ -12,8 +12,7 @@ from engram.presets.catalogue import PRESETS
 GAMES = {"connect_four": line(6, 7, 4, gravity=True), "tic_tac_toe": line(3, 3, 3)}
 
 # (preset, game): number of nodes, then the root's visits by action; 1000 simulations, seed 0.
-# A memory's dot products are compiled for the vector width of the machine, so its search repeats on one machine only.
-NAMES = sorted(set(PRESETS) - {"memory_uct", "memory_puct"})
+NAMES = sorted(PRESETS)
 
 SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("bts", "connect_four"): (2024, 126, 111, 139, 199, 121, 142, 161),
@@ -26,6 +25,10 @@ SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("greedy", "tic_tac_toe"): (208, 2, 2, 1, 4, 980, 5, 1, 2, 2),
     ("history_uct", "connect_four"): (2787, 136, 199, 3, 616, 30, 4, 11),
     ("history_uct", "tic_tac_toe"): (1653, 2, 69, 771, 2, 2, 2, 61, 4, 86),
+    ("memory_puct", "connect_four"): (2752, 23, 15, 54, 823, 44, 30, 10),
+    ("memory_puct", "tic_tac_toe"): (1869, 44, 13, 7, 18, 575, 19, 147, 11, 165),
+    ("memory_uct", "connect_four"): (2122, 175, 27, 440, 178, 53, 98, 28),
+    ("memory_uct", "tic_tac_toe"): (1802, 62, 28, 30, 54, 595, 34, 60, 60, 76),
     ("ments", "connect_four"): (1968, 131, 15, 124, 527, 37, 22, 143),
     ("ments", "tic_tac_toe"): (1095, 792, 5, 4, 6, 161, 11, 4, 9, 7),
     ("puct", "connect_four"): (2864, 18, 20, 6, 861, 18, 42, 34),

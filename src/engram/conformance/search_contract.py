@@ -85,9 +85,12 @@ def check_preset(
 ) -> SearchReport:
     """Runs a preset in searches and checks their trees: all values in [-1, 1], and every simulation is a visit.
 
+    The same seed gives the same tree, unless an evaluator, or a store that other searches share, may differ between
+    the two runs.
+
     Args:
       games: default: two small line games. simulations: in each game, ≥ 2.
-      exact: also, a node has one visit more than its children together, and the same seed gives the same tree.
+      exact: also, a node has one visit more than its children together.
 
     A store that the preset was given is filled, and belongs to the first game: check the preset without it.
 
@@ -98,15 +101,17 @@ def check_preset(
     games = games or (line(3, 3, 3), line(4, 5, 3, gravity=True))
     preset = replace(preset, threads=1).named(preset.text)
     lowest, highest, total, seconds = 1.0, -1.0, 0, CHECK_S * max(1.0, simulations / SIMULATIONS)
-    # A table's values stand for visits of other games.
-    enters = any(part.enters for part in Workspace(games[0], preset).assembly.extensions)
+    first = Workspace(games[0], preset)
+    extensions = first.assembly.extensions
+    enters = any(part.enters for part in extensions)  # a table's values stand for visits of other games
+    repeats = first.evaluator is None and all(part.store is None or part.fork is not None for part in extensions)
     for game in games:
 
         def trial(game: Game = game) -> None:
             _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, seconds), exact, enters)
 
         def run(game: Game = game) -> list[np.ndarray]:
-            works = [Workspace(game, preset) for _ in range(2 if exact else 1)]
+            works = [Workspace(game, preset) for _ in range(2 if repeats else 1)]
             trees = [_search(work, simulations, seed) for work in works]
             _check_nodes(preset.text, trees[0], exact, enters)
             visits, done = int(trees[0]["visit_count"][0]), works[0].total_done()
@@ -114,7 +119,9 @@ def check_preset(
                 raise InvalidParameter(f"{preset.text}: the root has {visits} visits after {done} simulations")
             fields = ("visit_count", "value", "action")
             if not all(np.array_equal(trees[0][field], trees[-1][field]) for field in fields):
-                raise InvalidParameter(f"{preset.text}: the same seed gave two different trees")
+                raise InvalidParameter(
+                    f"{preset.text}: the same seed gave two different trees; random numbers must come from `rng`"
+                )
             _save_and_load(works[0])
             return trees
 

@@ -7,37 +7,65 @@ import os
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from engram.errors import TooLarge
 from engram.native.jit import compiled
 
 _SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30
+_WIDTH, _SUMS = 8, 4  # numbers in a vector, and vectors of partial sums
 
 
 @intrinsic
-def _add_product(typingctx: Any, total: Any, left: Any, right: Any) -> Any:
-    """total + left·right, in an order and vector width that the compiler chooses.
+def _sum_of_products(typingctx: Any, left: Any, right: Any, count: Any) -> Any:
+    """Σ left_i·right_i of `count` numbers at two addresses, in one order wherever and however it is compiled.
 
-    The project's flags fix the order of float additions, which prevents vector code. Only this operation may be
-    reordered. On one machine the order is fixed, so results repeat bit for bit.
+    Number i goes to partial sum i mod 32; a rest of fewer than 32 is added last, one by one. Each product and its
+    addition are rounded once.
     """
+    number = ir.FloatType()
+    vector = ir.VectorType(number, _WIDTH)
+
+    def add_product(builder: Any, kind: Any, addresses: Any, place: Any) -> None:
+        left, right = (builder.load(builder.inttoptr(address, kind.as_pointer()), align=4) for address in addresses)
+        name = "llvm.fma.f32" if kind == number else f"llvm.fma.v{_WIDTH}f32"
+        fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        builder.store(builder.call(fused, (left, right, builder.load(place))), place)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        flags = ("reassoc", "contract", "nsz")
-        return builder.fadd(values[0], builder.fmul(values[1], values[2], flags=flags), flags=flags)
+        *arrays, count = values
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * _WIDTH)) for _ in range(_SUMS)]
+        block = count.type(_WIDTH * _SUMS)
+        blocks = builder.sdiv(count, block)
+        with cgutils.for_range(builder, blocks) as loop:
+            for k, place in enumerate(sums):
+                offset = builder.mul(builder.add(builder.mul(loop.index, block), block.type(k * _WIDTH)), block.type(4))
+                add_product(builder, vector, [builder.add(array, offset) for array in arrays], place)
+        total = builder.load(sums[0])
+        for place in sums[1:]:
+            total = builder.fadd(total, builder.load(place))
+        for width in (4, 2, 1):
+            halves = (
+                builder.shuffle_vector(total, total, ir.Constant(ir.VectorType(ir.IntType(32), width), list(places)))
+                for places in (range(width), range(width, 2 * width))
+            )
+            total = builder.fadd(*halves)
+        rest = cgutils.alloca_once_value(builder, builder.extract_element(total, ir.IntType(32)(0)))
+        with cgutils.for_range(builder, count, start=builder.mul(blocks, block)) as loop:
+            offset = builder.mul(loop.index, block.type(4))
+            add_product(builder, number, [builder.add(array, offset) for array in arrays], rest)
+        return builder.load(rest)
 
-    return types.float32(types.float32, types.float32, types.float32), generate
+    return types.float32(types.int64, types.int64, types.int64), generate
 
 
 @compiled
 def inner_product(left, right):
     """Σ left_i·right_i of two float32 arrays of one length."""
-    total = np.float32(0.0)
-    for i in range(len(left)):
-        total = _add_product(total, left[i], right[i])
-    return total
+    return _sum_of_products(left.ctypes.data, right.ctypes.data, len(left))
 
 
 @compiled

@@ -35,7 +35,7 @@ from engram.native.messages import PACKAGE
 
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES")
 _IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.MULTILINE
+    r"^(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.MULTILINE
 )
 _INSTALLED = tuple(
     os.path.realpath(sysconfig.get_paths()[key]) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -126,7 +126,10 @@ def _file_of(root: str, name: str) -> str | None:
 
     The module may not be loaded yet: a user's file may import files of its folder, `root`, which come before others.
     """
-    is_beside = root and name.partition(".")[0] not in sys.stdlib_module_names
+    first = name.partition(".")[0]
+    if first == "engram":  # all of it, loaded or not, so that every process names the same folders
+        return _file_in(os.path.dirname(PACKAGE.rstrip(os.sep)), name)
+    is_beside = root and first not in sys.stdlib_module_names
     path = (_file_in(root, name) if is_beside else None) or getattr(sys.modules.get(name), "__file__", None)
     if path is None:
         parent, _, last = name.rpartition(".")
@@ -134,7 +137,7 @@ def _file_of(root: str, name: str) -> str | None:
         path = next((str(file) for place in folders if (file := Path(place, f"{last}.py")).is_file()), None)
     if path is None or not path.endswith(".py"):
         return None
-    return path if name.split(".", maxsplit=1)[0] == "engram" or not is_installed(path) else None
+    return None if is_installed(path) else path
 
 
 @cache
