@@ -22,7 +22,7 @@ from engram.arena import claims
 from engram.arena.league import league
 from engram.arena.match import match
 from engram.arena.results import Results
-from engram.errors import DatabaseError
+from engram.errors import DatabaseError, InvalidParameter
 from tests.postgres import empty_database, postgres
 
 PLAYERS = '''
@@ -226,6 +226,19 @@ def test_a_claim_from_before_the_clock_was_set_back_holds_no_match_up(tmp_path, 
     begin = time.monotonic()
     assert match(**options).complete
     assert time.monotonic() - begin < 1000.0  # not the hour of the lease
+
+
+def test_a_process_with_another_build_of_engram_is_refused_while_it_plays(database):
+    options = {"game": "tic_tac_toe", "a": "random", "b": "random", "games": 10, "workers": 1, "database": database}
+    match(**options)
+    with Results(database) as results:
+        with results.writing() as connection:
+            connection.execute(text("DELETE FROM game WHERE number = 4"))
+            results.claim(connection, 1, [3], "another boot/7/x-otherbuild", 25.0)
+        with pytest.raises(InvalidParameter, match="another process plays this match with other source files of engram"):
+            match(**options)
+        results.drop_claims(1, "another boot/7/x-otherbuild")
+    assert match(**options).complete
 
 
 @pytest.mark.parametrize("follows", [False, True])

@@ -273,3 +273,17 @@ def test_trials_outside_the_space_are_left_out():
             study.tell(trial, score)
     entries = observations(narrow, study.trials)
     assert 6 <= len(entries) < 14 and all(0.0 <= entry.point[0] <= 1.0 for entry in entries)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_many_trials_of_few_games_have_their_mean(rate):
+    rng, errors = np.random.default_rng(0), []
+    for _ in range(20):
+        entries = []
+        for number in range(20):
+            wins = int(rng.binomial(4, rate))
+            likely = (wins + 1) / 6
+            entries.append(Observation(number, (0.5,), wins / 4, likely * (1 - likely) / 4, 4))
+        mean = surrogate_of(entries).joint(np.array([[0.5]]))[0][0]
+        errors.append(mean - np.mean([entry.score for entry in entries]))
+    assert abs(np.mean(errors)) < 0.01  # weights by the trials' own variances: 0.03 at 0.1 and 0.9

@@ -40,7 +40,14 @@ def test_values_come_back(unit, log):
     assert unit_of(numbers, value) == pytest.approx(unit, abs=1e-9)
 
 
-@pytest.mark.parametrize("text", ["exploration", "exploration=1", "=1:2", "x=a:b", "x=1:2:cubic", "x=1:2:log:int"])
+def test_whole_numbers_in_the_logarithm_and_narrow_ranges():
+    assert parse_tunable("n=1:512:int:log") == parse_tunable("n=1:512:log:int") == Tunable("n", 1, 512, True, True)
+    narrow = space("uct", tune=["exploration=1000000:1000001"])
+    assert narrow.specification({"exploration": 1000000.85}) == "uct(exploration=1000000.85)"
+    assert space("uct", tune=["exploration=0.2:3"]).specification({"exploration": 1 / 3}) == "uct(exploration=0.333333)"
+
+
+@pytest.mark.parametrize("text", ["exploration", "exploration=1", "=1:2", "x=a:b", "x=1:2:cubic", "x=1:2:log:log"])
 def test_what_is_no_range(text):
     with pytest.raises(InvalidSpecification, match="name=low:high"):
         parse_tunable(text)

@@ -31,14 +31,30 @@ from engram.arena.database import Database
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.cli.app import app
-from engram.errors import DatabaseError, InvalidSpecification
+from engram.errors import DatabaseError, InvalidParameter, InvalidSpecification
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
-from engram.tuning.study import CLAIM, RECOMMENDED, Study, _renewed, recorded_study
+from engram.tuning.study import CLAIM, RECOMMENDED, Study, recorded_study
 from tests.progress import num_recorded
 
 WHERE = space("uct", tune=["exploration=0.2:3:log"])
+FRAGILE = """
+from engram.arena.opponents import RandomPlayer
+
+class Fragile(RandomPlayer):
+    def __init__(self, game, x):
+        super().__init__(game)
+        self.x = x
+
+    def choose(self, state, limit, seed):
+        if self.x > 0.7:
+            raise ZeroDivisionError("x is too large")
+        return super().choose(state, limit, seed)
+
+def fragile(game, x=0.5):
+    return Fragile(game, x)
+"""
 
 
 def objective(file, seed=1):
@@ -238,12 +254,36 @@ def test_others_trials_are_left_alone(tmp_path):
         assert tuning._adopt() is not None
 
 
+def test_machines_need_not_agree_on_the_time(tmp_path, monkeypatch):
+    real = time.time
+    monkeypatch.setattr("time.time", lambda: real() + 3600.0)
+    assert abs(study(tmp_path / "s.sqlite")._claim()["time"] - real()) < 60.0
+
+
+def test_a_machine_with_another_build_of_engram_is_refused(tmp_path):
+    file = tmp_path / "s.sqlite"
+    trial = study(file).optuna.ask(WHERE.ranges)
+    trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time(), "build": "x"})
+    with pytest.raises(InvalidParameter, match="another process plays this study with other source files of engram"):
+        study(file)
+
+
+def test_a_player_that_fails_in_a_game_is_left_out_and_the_study_goes_on(tmp_path):
+    (tmp_path / "fragile.py").write_text(FRAGILE)
+    where = space(f"{tmp_path}/fragile.py:fragile", tune=["x=0:1"])
+    fragile = replace(objective(tmp_path / "s.sqlite"), space=where)
+    tuning = Study(fragile, max_games=300, confirm_games=20, trial_games=20)
+    tuning.search()
+    assert any("x is too large" in fault for fault in tuning.faults())
+    assert sum(entry.games for entry in tuning.observations()) == 280
+
+
 def test_the_claim_on_a_trial_is_renewed_while_a_game_lasts(tmp_path, monkeypatch):
     monkeypatch.setattr("engram.tuning.study._LEASE_S", 0.2)
     tuning = study(tmp_path / "s.sqlite")
     trial = tuning.optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": 0.0})
-    with _renewed(trial):
+    with tuning._renewed(trial):
         end = time.monotonic() + 60.0
         while tuning.trials()[0].user_attrs[CLAIM]["time"] == 0.0 and time.monotonic() < end:
             time.sleep(0.05)

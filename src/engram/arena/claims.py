@@ -24,7 +24,8 @@ from sqlalchemy.engine import Connection
 from engram.arena.game_record import FIRST_ID, GameRecord
 from engram.arena.results import Results
 from engram.arena.tally import Tally
-from engram.errors import DatabaseError
+from engram.cluster.node import build
+from engram.errors import DatabaseError, InvalidParameter
 from engram.interrupts import interrupts_later
 
 LEASE_S = 30.0
@@ -44,11 +45,12 @@ class Claims:
 
     Raises:
       DatabaseError: by each method, and at the end of the block, if the database fails.
+      InvalidParameter: by `numbers`, if a process with other source files of engram plays the match (`check_build`).
     """
 
     def __init__(self, results: Results, match_id: int, tally: Tally):
         self._results, self._match_id, self._tally = results, match_id, tally
-        self._owner = f"{machine()}/{os.getpid()}/{uuid.uuid4().hex}"
+        self._owner = f"{machine()}/{os.getpid()}/{uuid.uuid4().hex}-{build()}"
         self._changed = threading.Condition()
         self._waiting: list[GameRecord] = []
         self._again: list[int] = []  # games some of which were recorded before, though not read
@@ -140,7 +142,10 @@ class Claims:
         """
         claims, missing = self._results.claims(connection, self._match_id, LEASE_S), self._tally.missing
         ended = {owner: _has_ended(owner) for owner in {claim.owner for claim in claims}}
-        held = [claim.number for claim in claims if claim.live and not ended[claim.owner]]
+        live = [claim for claim in claims if claim.live and not ended[claim.owner]]
+        for claim in live:
+            check_build(claim.owner.rpartition("/")[2].partition("-")[2], "match")
+        held = [claim.number for claim in live]
         count = min(count, max(1, (len(missing) - len(held)) // 8))
         free = np.setdiff1d(missing[: count + len(held)], held)[:count]
         return [] if self._tally.ended else free.tolist()
@@ -179,6 +184,19 @@ class Claims:
 
     def _is_urgent(self) -> bool:
         return self._urgent or self._closing or len(self._waiting) >= _MOST
+
+
+def check_build(other: str, what: str) -> None:
+    """Refuses to share a match or study with a process of another `build`, whose games may differ; "" is unknown.
+
+    Raises:
+      InvalidParameter: it is another.
+    """
+    if other not in ("", build()):
+        raise InvalidParameter(
+            f"another process plays this {what} with other source files of engram, or another Python, NumPy or Numba; "
+            "all need the same, or the games differ"
+        )
 
 
 def _has_ended(owner: str) -> bool:

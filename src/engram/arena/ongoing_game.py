@@ -26,6 +26,10 @@ class PlayerError(EngramError, RuntimeError):
     """A player or a game failed during a match."""
 
 
+class SideAError(PlayerError):
+    """The player of side A failed."""
+
+
 class OngoingGame:
     """Game `number` of a match, from its opening on.
 

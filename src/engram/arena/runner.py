@@ -11,7 +11,7 @@ from engram.arena.batched import MAX_BYTES, BatchedMatch
 from engram.arena.configuration import MatchConfiguration, MatchSetup
 from engram.arena.disputes import settle
 from engram.arena.game_record import GameRecord, Verdict
-from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
+from engram.arena.ongoing_game import OngoingGame, PlayerError, SideAError, sentence
 from engram.arena.openings import Openings
 from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
@@ -114,7 +114,8 @@ class MatchRunner:
         except Forfeit as error:
             return ongoing.forfeited(side, f"{side}: {sentence(error)}")
         except Exception as error:
-            raise PlayerError(
+            kind = SideAError if side == "A" else PlayerError
+            raise kind(
                 f"player {side}, {player.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
             ) from error
         self._owed[side] = 0.0

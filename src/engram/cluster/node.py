@@ -66,6 +66,14 @@ def sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
+def build() -> str:
+    """Digest of all that decides results beside the processor: engram's source files, Python, NumPy and Numba."""
+    node = this_node("")
+    parts = node.version, node.sources, node.python, node.numpy, node.numba
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
 def _processor() -> str:
     from llvmlite import binding
 

@@ -116,9 +116,10 @@ class MatchObjective:
 def score_and_variance(result: MatchResult) -> tuple[float, float]:
     """A match's score for A and its variance, by pairs.
 
-    The variance follows from the match's 95 % interval; near 0 and 1, where an end is clipped, the longer half counts.
+    The variance follows from the match's 95 % interval; where an end is clipped at 0 or 1, from the longer half.
     """
     if not result.games:
         raise InvalidParameter("a match without games has no score")
-    half = max(result.score_high - result.score, result.score - result.score_low)
+    low, score, high = result.score_low, result.score, result.score_high
+    half = (high - low) / 2.0 if low > 0.0 and high < 1.0 else max(high - score, score - low)
     return result.score, (half / NORMAL_95) ** 2

@@ -23,7 +23,7 @@ from engram.user_files import is_in_file, load
 
 KNOT_RANGE = (-4.0, 6.0)
 """Range of h. The paper's is [-1.48, 4.52] in relative form, and its optima touch both ends; so this is wider."""
-_TUNE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*([^:]+):([^:]+?)(?::(log|int))?\s*")
+_TUNE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*([^:]+):([^:]+?)(?::(log|int|log:int|int:log))?\s*")
 _DIGITS = 6
 
 
@@ -57,6 +57,14 @@ class Tunable:
         if self.integer:
             return IntDistribution(int(self.low), int(self.high), log=self.log)
         return FloatDistribution(self.low, self.high, log=self.log)
+
+    def rounded(self, value: float) -> int | float:
+        """A value as a specification has it: a whole number, or rounded to six digits, more in a narrow range."""
+        if self.integer:
+            return int(value)
+        largest = max(abs(self.low), abs(self.high))
+        digits = max(_DIGITS, _DIGITS - 1 + math.ceil(math.log10(largest / (self.high - self.low))))
+        return float(f"{value:.{digits}g}")
 
 
 @dataclass(frozen=True)
@@ -105,13 +113,12 @@ class Space:
     def specification(self, values: Mapping[str, float]) -> str:
         """The search with these values in it, canonical; raises InvalidSpecification if it has no place of a name."""
         prefix, specification = _read(self.search)
-        knots = tuple(_rounded(values[name]) for name in self.names if is_knot(name))
+        knots = tuple(tunable.rounded(values[tunable.name]) for tunable in self.tunables if is_knot(tunable.name))
         if knots:
             specification = _with(specification, ["backup", "knots"], knots)
         for tunable in self.tunables:
             if not is_knot(tunable.name):
-                value = values[tunable.name]
-                number = int(value) if tunable.integer else _rounded(value)
+                number = tunable.rounded(values[tunable.name])
                 specification = _with(specification, tunable.name.split("."), number)
         return prefix + specification.text
 
@@ -148,7 +155,7 @@ def space(
 
 
 def parse_tunable(text: str) -> Tunable:
-    """A number to tune from `name=low:high`, `name=low:high:log` or `name=low:high:int`.
+    """A number to tune from `name=low:high`, with `:log`, `:int` or both behind it.
 
     Raises:
       InvalidSpecification, InvalidParameter: the text is none of these, or its range is not valid.
@@ -160,11 +167,8 @@ def parse_tunable(text: str) -> Tunable:
         low, high = float(parts[2]), float(parts[3])
     except ValueError:
         raise InvalidSpecification(f"{text!r} is not name=low:high, as in exploration=0.2:3:log") from None
-    return Tunable(parts[1], low, high, log=parts[4] == "log", integer=parts[4] == "int")
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+    kinds = (parts[4] or "").split(":")
+    return Tunable(parts[1], low, high, log="log" in kinds, integer="int" in kinds)
 
 
 def _read(search: str) -> tuple[str, Specification]:

@@ -22,14 +22,17 @@ from typing import Any
 
 import optuna
 from optuna.distributions import IntDistribution
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from scipy.stats import qmc
-from sqlalchemy import inspect
+from sqlalchemy import inspect, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from engram.arena.claims import has_ended, machine
+from engram.arena.claims import check_build, has_ended, machine
 from engram.arena.database import Database, redacted, url_of
+from engram.arena.ongoing_game import SideAError
 from engram.arena.report import MatchResult
+from engram.cluster.node import build
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.fleet import Link, release_workers
 from engram.interrupts import interrupts_later
@@ -97,6 +100,8 @@ class Study:
         if left < 2 * _SLICES:
             raise InvalidParameter(f"{max_games} games leave only {left} for trials after {fresh} to confirm")
         objective.check()
+        with Database(objective.database) as games, games.reading() as connection:
+            self._ahead = float(connection.execute(select(games.now)).scalar_one()) - time.monotonic()
         self.objective = objective
         self.space = objective.space
         self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
@@ -116,10 +121,13 @@ class Study:
 
     def _check_rows(self) -> None:
         """Reads each row in the way of the search, so that a damaged one fails here."""
+        if self.optuna.direction != StudyDirection.MAXIMIZE:
+            raise ValueError("it does not maximise its score")
         trials = self.trials()
         sampler.observations(self.space.ranges, trials)
         for trial in trials:
-            _abandoned(_claim_of(trial))
+            if trial.state == TrialState.RUNNING and not self._is_abandoned(trial):
+                check_build(trial.user_attrs.get(CLAIM, {}).get("build", ""), "study")
             if trial.user_attrs.get(TARGET, 0) and not set(self.space.ranges) <= set(trial.params):
                 raise ValueError(f"trial {trial.number} has games but no point")
         self._games_left()
@@ -140,13 +148,13 @@ class Study:
         """Plays trials until their games are spent, together with all processes that work on the same study.
 
         Every game is recorded as it ends. After an interruption the same call continues. Each process may exceed the
-        budget by one slice. A trial whose player cannot be made is left out (`faults`).
+        budget by one slice. A trial whose player cannot be made, or fails in a game, is left out (`faults`).
 
         Args:
           progress: called after every slice. workers: processes that play a slice; the study does not depend on them.
 
         Raises:
-          InvalidParameter: the players of several trials in a row cannot be made.
+          InvalidParameter: the players of several trials in a row cannot be made, or fail.
         """
         with self._database_errors():
             while True:
@@ -155,16 +163,16 @@ class Study:
                     if self._games_left() <= 0:
                         return
                     # It is claimed before its point is chosen, so that a kill meanwhile leaves it to the next process.
-                    self.optuna.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={CLAIM: _claim()}))
+                    self.optuna.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={CLAIM: self._claim()}))
                     continue
                 try:
-                    with _renewed(trial):
+                    with self._renewed(trial):
                         self._play(trial, progress, workers)
                 except optuna.exceptions.UpdateFinishedTrialError:
                     continue  # another process resumed it at the same moment and was faster; no game counts twice
                 except BaseException:
                     with suppress(Exception):
-                        trial.set_user_attr(CLAIM, {**_claim(), "time": 0.0})  # the next process may resume it
+                        trial.set_user_attr(CLAIM, {**self._claim(), "time": 0.0})  # the next process may resume it
                     raise
 
     def recommended(self) -> Best:
@@ -177,7 +185,7 @@ class Study:
             return self._playable()
         with self._database_errors():
             while name not in self.optuna.user_attrs:
-                if all(_abandoned(_claim_of(trial)) for trial in self._running()):
+                if all(map(self._is_abandoned, self._running())):
                     self.optuna.set_user_attr(name, asdict(self._playable()))
                 else:
                     release_workers()  # the processes of those trials may wait for these cores
@@ -230,7 +238,10 @@ class Study:
             if not played and not self._is_made(trial):
                 return
             trial.set_user_attr(TARGET, target)
-            result = self._slice_of(trial, target, workers)
+            try:
+                result = self._slice_of(trial, target, workers)
+            except SideAError as error:
+                return self._leave_out(trial, str(error))
             score, variance = score_and_variance(result)
             if played < target:
                 with warnings.catch_warnings():
@@ -252,15 +263,23 @@ class Study:
     def _is_made(self, trial: Trial) -> bool:
         """Whether the player of a trial can be made; if not, the trial fails, and the study goes on elsewhere.
 
+        Raises:
+          EngramError: no player can be made, or `_leave_out` raises it.
+        """
+        fault = self.objective.fault_at(trial.params)
+        if fault:
+            self.objective.make(self.space.values([0.5] * len(self.space.tunables)))  # else the point is not the reason
+            self._leave_out(trial, fault)
+        return not fault
+
+    def _leave_out(self, trial: Trial, fault: str) -> None:
+        """Lets a trial fail whose player cannot be made, or fails in a game.
+
         Its point then has half of the worst score of trials with games, so that the sampler leaves its surroundings.
 
         Raises:
-          EngramError: no player can be made, or none of several trials in a row.
+          InvalidParameter: several trials in a row have failed.
         """
-        fault = self.objective.fault_at(trial.params)
-        if not fault:
-            return True
-        self.objective.make(self.space.values([0.5] * len(self.space.tunables)))  # else the point is not the reason
         worst = min((entry.score for entry in self.observations() if entry.games), default=0.5)
         observe(trial, worst / 2.0, 0.01, 0)
         trial.set_user_attr(TARGET, 0)
@@ -269,11 +288,10 @@ class Study:
         _LOG.warning("trial %d is left out: %s", trial.number, fault)
         ended = [other for other in self.trials() if other.state.is_finished()]
         if len(ended) >= _FAILURES and all(other.state == TrialState.FAIL for other in ended[-_FAILURES:]):
-            raise InvalidParameter(f"{_FAILURES} trials in a row have no player; the last: {fault}")
-        return False
+            raise InvalidParameter(f"{_FAILURES} trials in a row have no player that plays; the last: {fault}")
 
     def faults(self) -> list[str]:
-        """A sentence for each trial whose player cannot be made."""
+        """A sentence for each trial whose player cannot be made, or failed in a game."""
         return [
             f"trial {trial.number} is left out: {trial.user_attrs[FAULT]}"
             for trial in self.trials()
@@ -282,7 +300,7 @@ class Study:
 
     def _choose(self, trial: Trial) -> None:
         """Asks the sampler for the point of a trial; numbers that are recorded already stay."""
-        trial.set_user_attr(CLAIM, _claim())
+        trial.set_user_attr(CLAIM, self._claim())
         for name, range_ in self.space.ranges.items():
             suggest = trial.suggest_int if isinstance(range_, IntDistribution) else trial.suggest_float
             suggest(name, range_.low, range_.high, log=range_.log)
@@ -293,7 +311,7 @@ class Study:
 
     def _slice_of(self, trial: Trial, target: int, workers: int) -> MatchResult:
         """Plays a trial up to `target` games."""
-        trial.set_user_attr(CLAIM, _claim())
+        trial.set_user_attr(CLAIM, self._claim())
         return self.objective.play(trial.params, trial.number, target, workers=workers)
 
     def _games_left(self) -> int:
@@ -306,8 +324,40 @@ class Study:
 
     def _adopt(self) -> Trial | None:
         """A running trial that is abandoned, or that this process has just made."""
-        left = (trial for trial in self._running() if _abandoned(_claim_of(trial)))
+        left = filter(self._is_abandoned, self._running())
         return next((Trial(self.optuna, trial._trial_id) for trial in left), None)
+
+    def _claim(self) -> dict[str, Any]:
+        """A claim of this process, at the time of the database's clock, which all machines share."""
+        return {"host": machine(), "process": os.getpid(), "owner": _OWNER, "time": time.monotonic() + self._ahead,
+                "build": build()}  # fmt: skip
+
+    def _is_abandoned(self, trial: FrozenTrial) -> bool:
+        """Whether the process of a running trial has ended, or has not renewed its claim for long."""
+        start = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
+        claim = {"host": "", "process": 0, "owner": "", "time": start, **trial.user_attrs.get(CLAIM, {})}
+        is_old = abs(time.monotonic() + self._ahead - claim["time"]) > _LEASE_S
+        if is_old or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
+            return True
+        return claim["host"] == machine() and has_ended(claim["process"])
+
+    @contextmanager
+    def _renewed(self, trial: Trial) -> Iterator[None]:
+        """Renews the claim on a trial until the block ends, however long a game or the choice of a point takes."""
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(_LEASE_S / 4):
+                with suppress(Exception):  # of a database that is away for a moment
+                    trial.set_user_attr(CLAIM, self._claim())
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(1.0)
 
     def _open(self) -> optuna.Study:
         """The study, which is made if it is new; several processes may try this at the same moment."""
@@ -358,42 +408,6 @@ def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], 
 def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
     """The work of a process that helps with a study; `budget`: further arguments of `Study`."""
     Study(objective, **budget).search()
-
-
-def _claim() -> dict[str, Any]:
-    return {"host": machine(), "process": os.getpid(), "owner": _OWNER, "time": time.time()}
-
-
-def _claim_of(trial: FrozenTrial) -> dict[str, Any]:
-    """The latest claim on a running trial; without one, the time of its start."""
-    start = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
-    return {"host": "", "process": 0, "owner": "", "time": start, **trial.user_attrs.get(CLAIM, {})}
-
-
-@contextmanager
-def _renewed(trial: Trial) -> Iterator[None]:
-    """Renews the claim on a trial until the block ends, however long a game or the choice of a point takes."""
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(_LEASE_S / 4):
-            with suppress(Exception):  # of a database that is away for a moment
-                trial.set_user_attr(CLAIM, _claim())
-
-    thread = threading.Thread(target=renew, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(1.0)
-
-
-def _abandoned(claim: dict[str, Any]) -> bool:
-    """Whether the process of a trial has ended, or has not renewed its claim for long."""
-    if abs(time.time() - claim["time"]) > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
-        return True
-    return claim["host"] == machine() and has_ended(claim["process"])
 
 
 def _storage(database: str) -> optuna.storages.BaseStorage:

@@ -26,6 +26,7 @@ from .surrogate import Knots, Surrogate
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
 ACQUISITIONS = ("gain", "ei", "ucb")
 _EVEN_VARIANCE = 0.25  # of a game between equal players
+_POOLED_GAMES = 100  # games for which the variance of all observations counts beside that of one
 _MOST_SIDES = 6  # whole numbers on both sides of a point, for at most 64 points
 _SCATTER = 6  # 2⁶ points all over the cube, and as many around the maximum
 _NEAR = 0.1  # deviation around it, in the unit cube
@@ -148,8 +149,18 @@ def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Obse
 
 
 def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
-    """The posterior given observations, at least one."""
-    points, scores, variances = zip(*((entry.point, entry.score, entry.variance) for entry in entries), strict=True)
+    """The posterior given observations, at least one.
+
+    A score and its own estimate of variance err together: 40 wins in 40 games have none. Such a score would count too
+    much, and its opposite too little. So an observation of few games has mostly the variance of all, by games.
+    """
+    pooled = _game_variance(entries)
+    points, scores = zip(*((entry.point, entry.score) for entry in entries), strict=True)
+    own = [(entry, entry.games / (entry.games + _POOLED_GAMES)) for entry in entries]
+    variances = [
+        share * entry.variance + (1.0 - share) * pooled / entry.games if entry.games else entry.variance
+        for entry, share in own
+    ]
     return Surrogate(np.array(points), scores, variances, knots=knots, seed=seed)
 
 
@@ -179,9 +190,9 @@ def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndar
 
 
 def _game_variance(entries: Sequence[Observation]) -> float:
-    """Variance of a game, the median over observations; without games, that of a game between equal players."""
-    variances = [entry.variance * entry.games for entry in entries if entry.variance * entry.games > 0.0]
-    return float(np.median(variances)) if variances else _EVEN_VARIANCE
+    """Variance of a game, the mean over the games of all observations; that between equal players without games."""
+    games = sum(entry.games for entry in entries)
+    return sum(entry.variance * entry.games**2 for entry in entries) / games if games else _EVEN_VARIANCE
 
 
 def gain_per_game(
