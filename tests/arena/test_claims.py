@@ -22,7 +22,7 @@ from engram.arena import claims
 from engram.arena.league import league
 from engram.arena.match import match
 from engram.arena.results import Results
-from engram.errors import DatabaseError, InvalidParameter
+from engram.errors import DatabaseError
 from tests.postgres import empty_database, postgres
 
 PLAYERS = '''
@@ -235,7 +235,7 @@ def test_a_process_with_another_build_of_engram_is_refused_while_it_plays(databa
         with results.writing() as connection:
             connection.execute(text("DELETE FROM game WHERE number = 4"))
             results.claim(connection, 1, [3], "another boot/7/x-otherbuild", 25.0)
-        with pytest.raises(InvalidParameter, match="another process plays this match with other source files of engram"):
+        with pytest.raises(DatabaseError, match="another process plays this match with other source files"):
             match(**options)
         results.drop_claims(1, "another boot/7/x-otherbuild")
     assert match(**options).complete

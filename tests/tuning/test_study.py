@@ -31,7 +31,7 @@ from engram.arena.database import Database
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.cli.app import app
-from engram.errors import DatabaseError, InvalidParameter, InvalidSpecification
+from engram.errors import DatabaseError, InvalidSpecification
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
@@ -264,7 +264,7 @@ def test_a_machine_with_another_build_of_engram_is_refused(tmp_path):
     file = tmp_path / "s.sqlite"
     trial = study(file).optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time(), "build": "x"})
-    with pytest.raises(InvalidParameter, match="another process plays this study with other source files of engram"):
+    with pytest.raises(DatabaseError, match="another process plays this study with other source files"):
         study(file)
 
 

@@ -25,7 +25,7 @@ from engram.arena.game_record import FIRST_ID, GameRecord
 from engram.arena.results import Results
 from engram.arena.tally import Tally
 from engram.cluster.node import build
-from engram.errors import DatabaseError, InvalidParameter
+from engram.errors import DatabaseError
 from engram.interrupts import interrupts_later
 
 LEASE_S = 30.0
@@ -44,8 +44,8 @@ class Claims:
     Ctrl-C waits as long as the main thread holds a lock that this thread needs.
 
     Raises:
-      DatabaseError: by each method, and at the end of the block, if the database fails.
-      InvalidParameter: by `numbers`, if a process with other source files of engram plays the match (`check_build`).
+      DatabaseError: by each method, and at the end of the block, if the database fails; by `numbers`, if a process of
+        another build of engram plays the match (`check_build`).
     """
 
     def __init__(self, results: Results, match_id: int, tally: Tally):
@@ -190,10 +190,10 @@ def check_build(other: str, what: str) -> None:
     """Refuses to share a match or study with a process of another `build`, whose games may differ; "" is unknown.
 
     Raises:
-      InvalidParameter: it is another.
+      DatabaseError: it is another.
     """
     if other not in ("", build()):
-        raise InvalidParameter(
+        raise DatabaseError(
             f"another process plays this {what} with other source files of engram, or another Python, NumPy or Numba; "
             "all need the same, or the games differ"
         )
