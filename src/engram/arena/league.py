@@ -202,7 +202,7 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
 
     Fewer than three players have no ratings.
 
-    Of several matches of two players the one of most games counts.
+    Of several matches of two players the one of most games counts, among those with the files of the newest.
 
     Returns pairs of the budget a move, in words, and the league.
     """
@@ -214,12 +214,17 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
             groups[setup.game, openings + setup.limits["A"].text].append(match)
     leagues = []
     for (game, budget), group in groups.items():
+        group.sort(key=lambda match: match.match_id or 0)
         pairings = [{match.configuration.a, match.configuration.b} for match in group]
         players = tuple(sorted(set().union(*(pairing for pairing in pairings if len(pairing) == 2))))
         meetings: dict[tuple[int, int], Any] = {}
+        files = {
+            frozenset(pairing): match.configuration.sources for pairing, match in zip(pairings, group, strict=True)
+        }
         for match in sorted(group, key=lambda match: match.games):
-            if match.configuration.a != match.configuration.b:
-                a, b = (players.index(text) for text in (match.configuration.a, match.configuration.b))
+            setup = match.configuration
+            if setup.a != setup.b and setup.sources == files[frozenset((setup.a, setup.b))]:
+                a, b = players.index(setup.a), players.index(setup.b)
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:
             leagues.append((budget, LeagueResult(game, players, meetings, rate(len(players), meetings), True)))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from engram import user_files
+from engram.errors import EngramError
 from engram.player import PLAYERS
 from engram.presets.catalogue import PRESETS
 from engram.registry import FilesOf, files_of, marks_of, types_of
@@ -17,6 +19,13 @@ from engram.user_files import is_in_file, split
 def text_digest(texts: Sequence[str]) -> str:
     """Digest of the files that specifications name, so that an edited file makes another match; empty without files."""
     return user_files.digest_of(files_named(texts))
+
+
+def is_out_of_date(sources: str, texts: Sequence[str]) -> bool:
+    """Whether files that specifications name have changed since their digest was `sources`; False if they are gone."""
+    with suppress(EngramError, OSError):
+        return text_digest(texts) != sources
+    return False
 
 
 def files_named(texts: Sequence[str]) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -56,14 +57,25 @@ def results(
     shifts = [_difference(row, first) if first and row.means is None and row is not first else {} for row in rows]
     if as_json:
         return print_json([row.to_json() | shift for row, shift in zip(rows, shifts, strict=True)])
-    print_table([_cells(row, *shift.values()) for row, shift in zip(rows, shifts, strict=True)])
+    setups = [row.configuration for row in rows]
+    versions = Counter(texts for texts, _ in {(tuple(setup.texts), setup.sources) for setup in setups})
+    if not rows:
+        say("no match is recorded here; `engram serve` shows the curves of trainings")
+        return None
+    files = [{"files": setup.sources[:6] if versions[tuple(setup.texts)] > 1 else ""} for setup in setups]
+    print_table([_cells(row, *shift.values()) | mark for row, shift, mark in zip(rows, shifts, files, strict=True)])
 
 
 def _show_ratings(rows: list[MatchResult], as_json: bool) -> None:
     from engram.arena.league import rated_players
+    from engram.arena.sources import is_out_of_date
     from engram.cli.league import print_ratings
 
-    leagues = rated_players(rows)
+    setups = (row.configuration for row in rows)
+    old = {setup.key for setup in setups if setup.sources and is_out_of_date(setup.sources, setup.texts)}
+    if old:
+        say(f"{len(old)} matches are of earlier versions of their files, and are left out")
+    leagues = rated_players(row for row in rows if row.configuration.key not in old)
     if as_json:
         return print_json([
             {"budget": budget, "game": league.game, "games": league.games, "players": league.rows(),
