@@ -236,8 +236,8 @@ def _checked(text: str) -> str:
         raise InvalidSpecification(f"a specification has at most {MAX_LENGTH} characters, not {len(text)}")
     if not text.strip():
         raise InvalidSpecification("a specification must not be empty")
-    if not text.isprintable() or "#" in text:
-        raise InvalidSpecification(f"{_shown(text)} contains a character that no specification may contain")
+    if bad := next((letter for letter in text if letter == "#" or not letter.isprintable()), ""):
+        raise InvalidSpecification(f"{_shown(text)} contains {bad!r}, a character that no specification may contain")
     _check_brackets(text, text)
     return text
 

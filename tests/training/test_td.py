@@ -15,12 +15,14 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 import engram
-from engram import presets
+from engram import Limit, Search, presets
 from engram.cli.app import app
 from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.intervals import wilson
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
+from engram.presets.catalogue import preset
+from engram.specification import Specification
 from engram.training.history import Point, TrainingResults, of_seeds
 from engram.training.td.curves import band, draw, draw_small_multiples, sparkline
 from engram.training.td.diagnosis import diagnose
@@ -531,3 +533,62 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_first_episode(tmp_
     refused = CliRunner().invoke(app, [*command, "--curve", curve])
     assert refused.exit_code == 2 and "cannot be written" in refused.output
     assert not (tmp_path / "a.table").exists()
+
+
+def test_a_joined_table_is_not_replaced_by_one_of_fewer_seeds(tmp_path):
+    table = tmp_path / "c.table"
+    train(SMALL, table, episodes=4, seeds=(0, 1))
+    before = table.read_bytes()
+    for seeds in ((0,), (7,)):
+        with pytest.raises(InvalidFile, match="joins the seeds 0, 1: ask for all of them"):
+            train(SMALL, table, episodes=4, seeds=seeds)
+    assert table.read_bytes() == before
+    train(SMALL, table, episodes=4, seeds=(0, 1, 2))
+
+
+def test_snapshots_are_no_files_of_seeds(tmp_path):
+    table, earlier = tmp_path / "b.table", replace(SMALL, earlier=0.5, snapshot_every=2)
+    train(earlier, table, episodes=6)
+    seed_file(table, 0).unlink()
+    assert list(tmp_path.glob("b.seed0.episode*"))
+    with pytest.raises(InvalidFile, match="without the files of its seeds"):
+        train(earlier, table, episodes=2)
+
+
+def test_a_training_that_begins_anew_is_measured_anew(tmp_path):
+    values = iter(range(100))
+    plan = EvaluationPlan(every=2, measure=lambda configuration, table: {"calls": next(values)})
+    database = tmp_path / "r.sqlite"
+    for name, first in (("one", 0.0), ("one", 0.0), ("two", 3.0)):  # with its file nothing is measured again
+        points = train(SMALL, tmp_path / name, episodes=4, plan=plan, database=database)
+        assert points[0].measured == {"calls": first}
+
+
+def test_measures_and_opponents_of_another_kind_are_refused(tmp_path):
+    with pytest.raises(InvalidParameter, match="numbers by name, not 3"):
+        train(SMALL, tmp_path / "a", episodes=0, plan=EvaluationPlan(measure=lambda configuration, table: 3))
+    with pytest.raises(InvalidParameter, match="parse_opponents"):
+        EvaluationPlan("random")
+    for options in ({"seeds": 3}, {"seeds": [0.5]}, {"episodes": "20"}, {"episodes": 2.5}):
+        with pytest.raises(InvalidParameter, match="whole number"):
+            train(SMALL, tmp_path / "a", **{"episodes": 2, **options})
+
+
+def test_the_player_of_a_file_is_the_one_that_was_measured(tmp_path):
+    assert SMALL.player_text("a b.table") == Specification("td_uct", options={"table": "a b.table"}).text
+    other = replace(SMALL, exploration=0.2, rollout="heavy")
+    text = other.player_text(tmp_path / "it's.table")
+    assert "exploration=0.2" in text
+    train(other, tmp_path / "it's.table", episodes=2)
+    made = preset(text)
+    assert (made.selection, made.rollout) == (other.preset(Table(1), learn=False).selection, "heavy")
+
+
+def test_trust_needs_a_table_that_does_not_learn(tmp_path):
+    train(SMALL, tmp_path / "a.table", episodes=2)
+    with pytest.raises(InvalidParameter, match="needs a table that does not learn"):
+        presets.td_uct(table=tmp_path / "a.table", learn=True, trust=5)
+    with pytest.raises(InvalidParameter, match="table is a file or a Table, not 3"):
+        presets.td_uct(table=3)
+    search = Search("tic_tac_toe", presets.td_uct(table=tmp_path / "a.table"))
+    assert search.run(search.game.initial_state(), Limit(simulations=10)).simulations == 10

@@ -38,7 +38,8 @@ class MatchInterrupted(KeyboardInterrupt):
     def __init__(self, result: MatchResult):
         self.result = result
         text = f"{result.games} of {result.configuration.games} games are recorded"
-        super().__init__(f"interrupted: {text}; the same match started again continues from there")
+        more = "" if result.database == MEMORY else f": {text}; the same match started again continues from there"
+        super().__init__(f"interrupted{more}")
 
 
 def match(

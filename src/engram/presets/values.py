@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -44,8 +45,7 @@ def with_table(
         raise InvalidParameter(
             f"a table of values goes with a backup rule without a mix and columns, such as td or average, not {rule}"
         )
-    if not 1.0 <= trust <= NO_TRUST_BOUND or (learn and trust != NO_TRUST_BOUND):
-        raise InvalidParameter("trust must be 1 or more, and needs a table that does not learn")
+    _check_trust(trust, learn)
     learning = through_table(table=table.header, rule=rule) if learn else None
 
     def make(game: Game) -> Extension:
@@ -166,9 +166,14 @@ def sarsa_uct(
 
 def _discount(table: DataFile | Table | None, discount: float | None, usual: float) -> float:
     """The discount of the caller, of the table's file, or the usual one: the first of these that exists."""
-    if isinstance(table, str) and discount is None:
+    if isinstance(table, str | os.PathLike) and discount is None:
         discount = table_files.about(table).get("discount")
     return usual if discount is None else discount
+
+
+def _check_trust(trust: float, learn: bool) -> None:
+    if not 1.0 <= trust <= NO_TRUST_BOUND or (learn and trust != NO_TRUST_BOUND):
+        raise InvalidParameter("trust must be 1 or more, and needs a table that does not learn")
 
 
 def _tables(
@@ -182,9 +187,12 @@ def _tables(
                 raise InvalidParameter(f"{name}: {option} needs a table")
         return ()
     bound = NO_TRUST_BOUND if trust is None else trust
-    if isinstance(table, str):
+    _check_trust(bound, learn)
+    if isinstance(table, str | os.PathLike):
         # A discount from the file agrees with it.
         options = {"symmetric": symmetric, "discount": discount}
         metadata = {option: value for option, value in options.items() if value is not None}
         return (_from_file(str(table), rule, metadata, learn, bound),)
+    if not isinstance(table, Table):
+        raise InvalidParameter(f"{name}: table is a file or a Table, not {table!r}")
     return (with_table(table, rule, symmetric=symmetric is not False, learn=learn, trust=bound),)

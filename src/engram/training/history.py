@@ -26,7 +26,8 @@ class Point:
       seed, episode: of the table; of a network, its step.
       opponent: text, with its simulations if it has any; `MEASURED` for numbers without a match.
       games, wins, draws, losses: for the learner. distinct_games: different move sequences among them.
-      played_states, searched_states: different positions on the board, and entered into the table, so far.
+      played_states, searched_states: different positions on the board, and entries into the table, so far; a full table
+        replaces positions, which are entered again when they return.
       measured: other numbers by name. findings: of `diagnose` at that episode.
     """
 
@@ -143,10 +144,11 @@ class TrainingResults(Results):
         with self.writing() as connection:
             connection.execute(add, {"created": now, **row})
 
-    def forget(self, training: str) -> None:
-        """Removes all points of a training."""
+    def forget(self, training: str, seed: int | None = None) -> None:
+        """Removes the points of a training, or of one seed of it."""
+        removal = sql.delete(_POINTS).where(_POINTS.c.training == training)
         with self.writing() as connection:
-            connection.execute(sql.delete(_POINTS).where(_POINTS.c.training == training))
+            connection.execute(removal if seed is None else removal.where(_POINTS.c.seed == seed))
 
     def points(self, training: str) -> list[Point]:
         """All points of a training, by episode, seed and opponent."""

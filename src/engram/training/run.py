@@ -32,7 +32,7 @@ from engram.training.learner import KIND, Learner
 from engram.user_files import check_sources
 
 _LOG = logging.getLogger(__name__)
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT, CHECKPOINT_FOLDER = "checkpoint.safetensors", "checkpoint-"
 LOCK = ".lock"
 NETWORK = "network.safetensors"
 RECENT = 200
@@ -150,6 +150,9 @@ class TrainingRun(ABC):
         self.plan: Any = plan
         self.folder = Path(folder)
         self.game = game_of(game)
+        parts = [self.folder / CHECKPOINT, *self.folder.glob(f"{CHECKPOINT_FOLDER}[0-9]*")]
+        if self.checkpoint is None and any(part.exists() for part in parts):
+            raise InvalidFile(f"{self.folder} holds a training of another kind: name another folder")
         self.data = ""
         self.sources = text_digest([game, *_specifications(asdict(plan))])
         self.losses: list[Any] = []

@@ -35,12 +35,11 @@ from engram.networks.network import Network, load_network, save_network
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Examples, Replay
-from engram.training.run import Course, TrainingPlan, TrainingProgress, TrainingRun, held
+from engram.training.run import CHECKPOINT_FOLDER, Course, TrainingPlan, TrainingProgress, TrainingRun, held
 from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
 _AT_A_TIME_S = 0.25
 _GATE = Sprt(elo0=-20.0, elo1=20.0)
-_CHECKPOINT = "checkpoint-"
 _GAMES = "games"
 CACHE = 1 << 17
 
@@ -283,14 +282,14 @@ class _SelfPlayRun(TrainingRun):
         about, arrays = storage.load(checkpoint / _GAMES, _GAMES)
         with storage.reading(checkpoint / _GAMES):
             self._take_up(about, arrays, checkpoint)
-        self._number = int(checkpoint.name.removeprefix(_CHECKPOINT))
+        self._number = int(checkpoint.name.removeprefix(CHECKPOINT_FOLDER))
 
     @property
     def checkpoint(self) -> Path | None:
         """A folder; the newest has the largest number."""
-        names = (path.name.removeprefix(_CHECKPOINT) for path in self.folder.glob(f"{_CHECKPOINT}*"))
+        names = (path.name.removeprefix(CHECKPOINT_FOLDER) for path in self.folder.glob(f"{CHECKPOINT_FOLDER}*"))
         newest = max((int(name) for name in names if name.isdigit()), default=None)
-        return None if newest is None else self.folder / f"{_CHECKPOINT}{newest}"
+        return None if newest is None else self.folder / f"{CHECKPOINT_FOLDER}{newest}"
 
     def _take_up(self, about: dict[str, Any], arrays: dict[str, np.ndarray], checkpoint: Path) -> None:
         about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack these fields
@@ -338,9 +337,9 @@ class _SelfPlayRun(TrainingRun):
         # Before the checkpoint: a training killed after its last one has nothing more to write.
         self.write_network(state)
         self._number += 1
-        os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
-        for old in self.folder.glob(f"{_CHECKPOINT}*"):
-            rest = old.name.removeprefix(_CHECKPOINT)
+        os.rename(place, self.folder / f"{CHECKPOINT_FOLDER}{self._number}")
+        for old in self.folder.glob(f"{CHECKPOINT_FOLDER}*"):
+            rest = old.name.removeprefix(CHECKPOINT_FOLDER)
             if rest.isdecimal() and int(rest) < self._number:
                 shutil.rmtree(old, ignore_errors=True)
         for name in ("positions", "games", "mean_moves", "first_wins", "draws", "mean_age", "max_age"):

@@ -59,6 +59,7 @@ def td(
     from engram.fleet import default_workers
     from engram.memory.values.table import DEFAULT_CAPACITY
     from engram.plotting import new_figure
+    from engram.specification import parse
     from engram.storage import check_place
     from engram.training.td.curves import draw
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
@@ -67,6 +68,7 @@ def td(
     configuration = plan_of(TdConfiguration, context, opponent=against, capacity=capacity or DEFAULT_CAPACITY)
     numbers = ("trace_decay", "discount", "min_step")
     context.params.update({name: getattr(configuration, name) for name in numbers})  # for the report
+    use = parse(configuration.player_text(output)).text
     opponents = parse_opponents(evaluate, configuration.made_game)
     if curve is not None:  # before long work
         check_place(curve)
@@ -83,7 +85,7 @@ def td(
         print_json({"file": str(output), "points": rows})
     else:
         _print(points)
-        typer.echo(f"{output}: play with it by {search}(table='{output}')")
+        typer.echo(f"{output}: play with it by {use}")
     if curve is not None:
         draw(curve, f"{game}, {simulations} simulations", points, **typed(context))
 

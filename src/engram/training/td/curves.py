@@ -92,10 +92,16 @@ def _scores(title: str, curves: Mapping[str, Sequence[Point]]) -> Chart:
 def _states(points: Sequence[Point]) -> Chart:
     """The mean number of states over seeds, at least 1, by the kind of state."""
     groups, series = _by_episode(points), []
-    for name, field in (("on the board", "played_states"), ("searched", "searched_states")):
+    for name, field in (("on the board", "played_states"), ("entered", "searched_states")):
         means = [max(1.0, float(np.mean([getattr(point, field) for point in group]))) for group in groups.values()]
         series.append(Series(name, list(groups), means, points=True))
-    return Chart("Different states seen, mean over seeds", series, x="episodes", y="states", scale="log")
+    return Chart(
+        "Different states on the board, and states entered into the table, mean over seeds",
+        series,
+        x="episodes",
+        y="states",
+        scale="log",
+    )
 
 
 def draw_small_multiples(

@@ -56,6 +56,9 @@ def diagnose(configuration: TdConfiguration, game: Game, history: np.ndarray) ->
             f"the same game again and again: only {distinct} different games among the last {len(recent)}; raise "
             "epsilon, replay or opening_moves"
         )
+    replaced = int(history[-1]["searched_states"]) - configuration.capacity
+    if replaced > 0:
+        findings.append(f"the table is full: at least {replaced:,} entries were replaced by others; raise capacity")
     played, plain = int(history[-1]["played_states"]), int(history[-1]["plain_states"])
     images = len(game.symmetries)
     if not configuration.symmetric and images > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from engram.arena.game_record import configuration_key
@@ -141,6 +142,13 @@ class TdConfiguration:
             raise InvalidParameter(f"a training has one opponent, and no openings for it alone: {self.opponent}")
         return parsed[0]
 
+    def player_text(self, file: str | Path) -> str:
+        """The search on top of a trained table's file, with the numbers that are neither usual nor in the file."""
+        usual = {"exploration": 1.0, "bootstrap": "taken", "rollout": "uniform", **USUAL[self.search]}
+        options = {name: getattr(self, name) for name in usual if name != "discount"}
+        changed = {name: value for name, value in options.items() if value != usual[name]}
+        return Specification(self.search, options={"table": str(file), **changed}).text
+
     def preset(self, table: Table, *, learn: bool) -> Preset:
         """The search on top of a table, which learns or stays fixed."""
         shared = ("exploration", "trace_decay", "discount", "min_step", "symmetric", "rollout")
@@ -190,6 +198,8 @@ class EvaluationPlan:
     measure: Callable[[TdConfiguration, Table], dict[str, float]] | None = None
 
     def __post_init__(self) -> None:
+        if not all(isinstance(each, TdOpponent) for each in self.opponents):
+            raise InvalidParameter("opponents of an EvaluationPlan are those of parse_opponents(text, game)")
         if self.every < 1:
             raise InvalidParameter(f"every must be 1 episode or more, not {self.every}")
         if self.games < 2 or self.games % 2:

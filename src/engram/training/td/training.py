@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import logging
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,8 +73,11 @@ def train(
       EngramError: a file of another training or of more episodes, a database that cannot be used, a player that fails.
       KeyboardInterrupt: Ctrl-C; the same call resumes from the last save.
     """
-    if episodes < 0 or workers < 1 or not seeds:
-        raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
+    check_whole("the episodes of a training", episodes, 0)
+    check_whole("the workers of a training", workers, 1)
+    seeds = [check_whole("a seed", seed) for seed in seeds] if isinstance(seeds, Iterable) else []
+    if not seeds:
+        raise InvalidParameter("seeds of a training are a list of whole numbers, at least one")
     if len({seed % 2**64 for seed in seeds}) < len(seeds):
         raise InvalidParameter("the seeds of a training must differ, also modulo 2⁶⁴")
     output = Path(output)
@@ -88,17 +91,26 @@ def train(
             begun.append(TdProgress(seed, number))
     if output.exists():
         merged = table_files.about(output, configuration.identity).get("seeds")
-        parts = output.parent.glob(f"{glob.escape(output.stem)}.seed[-0-9]*{glob.escape(output.suffix)}")
-        if not isinstance(merged, int) or len(list(parts)) < merged:
+        name = re.compile(rf"{re.escape(output.stem)}\.seed(-?\d+){re.escape(output.suffix)}")
+        joined = {int(part[1]) for path in output.parent.iterdir() if (part := name.fullmatch(path.name))}
+        if not isinstance(merged, int) or len(joined) < merged:
             raise InvalidFile(
                 f"{output} is a table without the files of its seeds, so it cannot go on: name another file"
             )
+        if joined - set(seeds):
+            others = ", ".join(map(str, sorted(joined)))
+            raise InvalidFile(f"{output} joins the seeds {others}: ask for all of them, or name another file")
     plan = plan or EvaluationPlan()
     if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents and not on_cluster():
         raise InvalidParameter("workers need a database that outlives them: give a file, or one worker")
     storage.make_folder(output.parent)
     refusal = f"another training writes {output}: wait for it, or name another output"
     with storage.hold(output.with_name(f".{output.name}.lock"), refusal), TrainingResults(database) as results:
+        for seed in seeds:
+            if not seed_file(
+                output, seed
+            ).exists():  # its points are of an earlier training, perhaps by another version
+                results.forget(plan.key(configuration), seed)
         for now in begun:
             tell(now)
         if on_cluster():
@@ -182,7 +194,12 @@ def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults
         counts = {name: getattr(played, name) for name in ("games", "wins", "draws", "losses", "distinct_games")}
         yield Point(opponent=opponent.name, **counts, **states)
     if plan.measure is not None and MEASURED not in stored:
-        yield Point(measured=plan.measure(configuration, learner.table), **states)
+        measured = plan.measure(configuration, learner.table)
+        try:
+            numbers = {str(name): float(number) for name, number in measured.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise InvalidParameter(f"measure of an EvaluationPlan returns numbers by name, not {measured!r}") from None
+        yield Point(measured=numbers, **states)
 
 
 def _train_seeds(
