@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -14,10 +15,10 @@ import numpy as np
 import pytest
 
 import engram
-from engram.arena.league import league
+from engram.arena.league import league, rated_players
 from engram.cli import typed
 from engram.drivers.recollection import explain_memory
-from engram.errors import IllegalAction, InvalidFile
+from engram.errors import IllegalAction, InvalidFile, InvalidParameter
 from engram.games.scene import Scene, cell_places
 from engram.memory.similar_positions import position_memory
 from engram.pictures.board import Heat, board
@@ -282,3 +283,55 @@ def test_a_file_of_a_folder_here_appears_by_its_name(tmp_path, monkeypatch):
     (tmp_path / "mine" / "rule.py").touch()
     texts = ["mine/rule.py", "mine/rule.py:first(size=5)", "puct(network='mine/rule.py')", "mine/missing.py"]
     assert typed._shown(texts) == ["rule.py", "rule.py:first(size=5)", "puct(network='rule.py')", "mine/missing.py"]
+
+
+def test_ratings_open_to_one_side_say_so(tmp_path):
+    result = league("connect_four", ["random", "uct"], games=8, simulations=200, workers=1, database=tmp_path / "l")
+    for shown in (str(result), Tags(result._repr_html_()).words):
+        assert "∞]" in shown and "ratings assume one further drawn pair" in shown
+    assert str(result).startswith("connect_four: 2 players, 8 games\n  1  ")
+
+
+def test_the_ratings_of_recorded_matches_are_plain_data(tmp_path):
+    database, matches = tmp_path / "r.sqlite", []
+    for a, b in (("uct", "random"), ("uct", "solver"), ("solver", "random")):  # not in the order of the alphabet
+        matches.append(engram.match("tic_tac_toe", a, b, games=4, simulations=20, workers=1, database=database))
+    ((_, rated),) = rated_players(matches)
+    assert json.loads(json.dumps(rated.to_json()))["games"] == 12
+
+
+def test_parts_of_a_report_are_texts_charts_or_markup(tmp_path):
+    curve = Chart("Score", [Series("uct", [1, 2], [0.5, 0.6])], x="x", y="y")
+    write_report(tmp_path / "r.html", "T", "Q", EVIL, curve)
+    text = (tmp_path / "r.html").read_text()
+    assert EVIL not in text and safe(EVIL) in text
+    assert text.count("<engram-curve>") == 1 and "How it was made" not in text
+
+
+def test_charts_take_numpy_and_refuse_curves_that_do_not_fit():
+    chart = Chart("t", [Series("a", [1], [2])], x="x", y="y", lines=np.array([0.5]), low=np.float32(0.0),
+                  high=np.int64(1), dots=[(np.int64(1), np.float32(0.5), 2)])  # fmt: skip
+    assert "engram-curve" in chart.markup()
+    for curve, options in ((Series("a", [1, 2], [1]), {}), (Series("a", [0, 1], [1, 2]), {"log_x": True})):
+        with pytest.raises(InvalidParameter, match="the curve 'a' of 't' needs"):
+            Chart("t", [curve], x="x", y="y", **options)
+
+
+def test_a_pickled_result_shows_no_bare_numbers():
+    game = engram.game("connect_four")
+    result = engram.Search(game, "uct").run(game.play_moves("443"), engram.Limit(simulations=50))
+    again = pickle.loads(pickle.dumps(result))
+    assert 'class="board' in result._repr_html_()
+    assert "<pre>" not in again._repr_html_() and again.moves == result.moves
+
+
+def test_a_tree_of_one_player_is_in_its_units(tmp_path):
+    game = engram.game("2048")
+    search = engram.Search(game, "uct")
+    search.run(game.play_moves("2@a4 4@b1"), engram.Limit(simulations=100), seed=1)
+    search.save(tmp_path / "t.tree")
+    saved = SavedTree.read(tmp_path / "t.tree")
+    words = Tags(saved._repr_html_()).words
+    assert "second player" not in words and "value −1.0" not in words
+    root = saved.in_units(float(saved.nodes[0]["value"]))
+    assert f"value {root:+.3f}" in words

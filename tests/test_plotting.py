@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from engram.errors import InvalidFile, MissingPackage
+from engram.pictures.chart import Chart, Series, draw
 from engram.plotting import new_figure, save
 
 
@@ -43,3 +44,24 @@ def test_texts_with_dollar_signs_are_no_formulas(tmp_path):
     save(figure, tmp_path / "a.png")
     assert not axes.get_legend().get_texts()[0].get_parse_math()
     assert all(label.get_parse_math() for label in axes.get_yticklabels())
+
+
+def test_a_picture_has_the_format_of_its_name(tmp_path):
+    for name, start in (("a.png", b"\x89PNG"), ("b.PDF", b"%PDF"), ("c.svg", b"<?xml")):
+        save(new_figure("a test"), tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    with pytest.raises(InvalidFile, match=r"ends in .png, .pdf or .svg"):
+        save(new_figure("a test"), tmp_path / "d.jpg")
+
+
+def test_a_legend_names_every_curve_and_fits(tmp_path):
+    labels = ["_mine.py:_a", "puct(" + "a_long_option=1, " * 20 + ")"]
+    chart = Chart("t", [Series(label, [1, 2], [1, 2]) for label in labels], x="x", y="y")
+    figures = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engram.pictures.chart.save", lambda figure, file: figures.append(figure))
+        draw(tmp_path / "a.png", "title", [chart])
+    (legend,) = figures[0].legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts[0].endswith("_mine.py:_a") and len(texts) == 2
+    assert max(len(line) for text in texts for line in text.split("\n")) <= 80

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engram.errors import optional_package
+from engram.errors import InvalidFile, optional_package
 from engram.storage import writing
 
 
@@ -21,15 +21,26 @@ def new_figure(what: str, **options: Any) -> Any:
     return optional_package("matplotlib.figure", "Matplotlib", "plots", what).Figure(**options)
 
 
-def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
-    """Writes a figure as PNG.
+def format_of(file: Path) -> str:
+    """The format of a picture by the end of its name.
 
     Raises:
-      InvalidFile: the file cannot be written.
+      InvalidFile: it is none of .png, .pdf and .svg.
+    """
+    if (ending := file.suffix.lower()) not in (".png", ".pdf", ".svg"):
+        raise InvalidFile(f"{file}: a picture's name ends in .png, .pdf or .svg")
+    return ending[1:]
+
+
+def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
+    """Writes a figure as its name says: .png, .pdf or .svg.
+
+    Raises:
+      InvalidFile: another ending, or the file cannot be written.
     """
     # A player's text is no formula, but the numbers of an axis are.
     for text in figure.findobj(lambda part: hasattr(part, "set_parse_math")):
         if "$" in text.get_text() and "\\mathdefault" not in text.get_text():
             text.set_parse_math(False)
     with writing(file) as part:
-        figure.savefig(part, dpi=dpi, format="png")
+        figure.savefig(part, dpi=dpi, format=format_of(file))

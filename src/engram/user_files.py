@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
@@ -192,7 +192,7 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
         return entry, canonical
     arguments = bind(entry, specification, parts, given)
     try:
-        with _neighbours_first(str(_file_of(text).parent)):
+        with _neighbours_first(str(_file_of(text).parent)), redirect_stdout(sys.stderr):
             return entry(**arguments), canonical
     except EngramError:
         raise
@@ -328,7 +328,7 @@ def _module(path: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.append(folder)  # for imports in functions, which run later
     try:
-        with _neighbours_first(folder):
+        with _neighbours_first(folder), redirect_stdout(sys.stderr):  # a library's greeting is no answer of a command
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -73,3 +74,20 @@ def test_limits_of_the_machine_are_named(error, words, capsys, monkeypatch):
     assert _exit_code(run) == 1
     printed = capsys.readouterr().err
     assert words in printed and printed.count("\n") == 1
+
+
+def test_prints_of_a_users_file_do_not_mix_with_the_answer(tmp_path):
+    (tmp_path / "loud.py").write_text(
+        "import engram\nprint('hello')\ndef mine():\n    print('made')\n    return engram.presets.uct()\n"
+    )
+    command = [sys.executable, "-m", "engram", "move", "-g", "tic_tac_toe", "-s", "loud.py:mine", "-n", "10", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["simulations"] == 10
+    assert "hello" in done.stderr and "made" in done.stderr
+
+
+@pytest.mark.parametrize("options", [["move", "-g", ""], ["truth", "-r", ""], ["truth", "--memory", "-s", ""]])
+def test_an_empty_text_is_no_default(options):
+    command = [sys.executable, "-m", "engram", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "must not be empty" in done.stderr

@@ -30,6 +30,7 @@ from engram.errors import InvalidParameter, InvalidSpecification, check_options,
 from engram.games.catalogue import game as named_game
 from engram.intervals import NORMAL_95
 from engram.pictures.markup import notebook, table, whisker
+from engram.printable import on_one_line
 from engram.rng import derive_seed
 
 MAX_PLAYERS = 256
@@ -104,12 +105,33 @@ class LeagueResult:
             return "–" if row["elo"] is None else whisker(row["elo"], low, high, **scale)
 
         rows = [
-            [row["rank"], row["player"], "–" if row["elo"] is None else f"{row['elo']:+.0f}", interval(row),
-             row["games"], f"{row['points']:g}"]
+            [row["rank"], row["player"], elo_text(row), interval(row), row["games"], f"{row['points']:g}"]
             for row in players
-        ]  # fmt: skip
-        heads = ["rank", "player", "Elo", "95 % interval", "games", "points"]
-        return notebook(f"{self.game}: {self.games:,} games of {len(players)} players", table(heads, rows))
+        ]
+        heads = ["rank", "player", "Elo [95 %]", "", "games", "points"]
+        return notebook(self._title, table(heads, rows), *self.notes())
+
+    def __str__(self) -> str:
+        """The players by rating, one a line."""
+        rows = [(row, elo_text(row)) for row in self.rows()]
+        width = max((len(elo) for _, elo in rows), default=0)
+        lines = [f"{row['rank']:3}  {elo:{width}}  {on_one_line(row['player'])}" for row, elo in rows]
+        return "\n".join([self._title, *lines, *self.notes()])
+
+    @property
+    def _title(self) -> str:
+        so_far = "" if self.complete else " so far"
+        return f"{self.game}: {len(self.players)} players, {self.games:,} games{so_far}"
+
+    def notes(self) -> list[str]:
+        """What limits these ratings, in sentences."""
+        if self.num_groups > 1:
+            only = "only ratings of the same group compare; play more"
+            return [f"no games connect {self.num_groups} groups of players: {only}"]
+        if any(None in (row["elo_low"], row["elo_high"]) for row in self.rows()):
+            assumption = "ratings assume one further drawn pair in each such match"
+            return [f"∞: one player took all points of a match; {assumption}"]
+        return []
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; `players`, `scores` and `covariance` are in the order of ratings."""
@@ -118,8 +140,16 @@ class LeagueResult:
             "game": self.game, "games": self.games, "complete": self.complete, "groups": self.num_groups,
             "players": self.rows(), "scores": self.scores(),
             "covariance": self.ratings.covariance[np.ix_(order, order)].tolist(),
-            "matches": [match.to_json() for match in self.matches.values()],
+            "matches": [match.to_json() for match in self.matches.values() if isinstance(match, MatchResult)],
         }  # fmt: skip
+
+
+def elo_text(row: dict[str, Any]) -> str:
+    """The rating of a row with its interval: `+191 [+9, ∞]`."""
+    if row["elo"] is None:
+        return "–"
+    low, high = ("∞" if (end := row[f"elo_{side}"]) is None else f"{end:+.0f}" for side in ("low", "high"))
+    return f"{row['elo']:+.0f} [{'-' * (low == '∞')}{low}, {high}]"
 
 
 def _lead(ratings: Ratings, player: int, other: int | None) -> dict[str, float]:

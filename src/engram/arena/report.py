@@ -152,7 +152,9 @@ class MatchResult(Standing):
         if self.means is None:
             return self.elo_text
         means = self.means
-        return f"{_in_units(means.difference, '+')} [{_in_units(means.low, '+')}, {_in_units(means.high, '+')}]"
+        size = max(abs(means.a), abs(means.b))
+        shift, low, high = (_in_units(number, size, "+") for number in (means.difference, means.low, means.high))
+        return f"{shift} [{low}, {high}]"
 
     def _figures(self) -> list[str]:
         """Strength in lines: score and Elo; with one player, the difference of the outcomes."""
@@ -184,7 +186,8 @@ class MatchResult(Standing):
             score = 100 * (self.score if side == "A" else 1.0 - self.score)
             counts: tuple[str, ...] = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
             if self.means is not None:
-                counts = (_in_units(self.means.a if side == "A" else self.means.b),)
+                size = max(abs(self.means.a), abs(self.means.b))
+                counts = (_in_units(self.means.a if side == "A" else self.means.b, size),)
             spending = f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"
             rows.append((side, on_one_line(spent.player), *counts, *spending))
         return rows
@@ -210,7 +213,8 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
     is_alone = configuration.players == 1
     counts = standing(pair_winners(outcomes) if is_alone else outcomes, move_ids)
     played = games[~np.isnan(games["outcome"])]
-    first = np.where(played["a_first"], played["outcome"], -played["outcome"])
+    # One player's returns are no wins.
+    first = np.where(played["a_first"], played["outcome"], -played["outcome"])[: 0 if is_alone else None]
     return MatchResult(
         **vars(counts), configuration=configuration, distinct_games=len(np.unique(played["moves"])),
         first_wins=int((first > 0).sum()), first_draws=int((first == 0).sum()), first_losses=int((first < 0).sum()),
@@ -251,9 +255,11 @@ def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
-def _in_units(number: float, sign: str = "") -> str:
-    """An outcome in a game's units; with sign `+` a difference of outcomes."""
-    return f"{number:{sign},.1f}" if abs(number) >= 100.0 else f"{number:{sign}.3f}"
+def _in_units(number: float, size: float, sign: str = "") -> str:
+    """An outcome in a game's units, beside figures of a size; with sign `+` a difference of outcomes."""
+    if abs(number) >= 100.0:
+        return f"{number:{sign},.1f}"
+    return f"{number:{sign}.{max(3, 3 - math.floor(math.log10(size))) if size > 0.0 else 3}f}"
 
 
 def _side(side: str, text: str, played: np.ndarray) -> SideFigures:

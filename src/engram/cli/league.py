@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 from engram.cli import options
@@ -37,18 +38,19 @@ def league(
     gpu_share: options.GpuShare = 0.0,
     allow_unequal: options.AllowUnequal = False,
     database: options.Database = "engram.sqlite",
-    plot: Annotated[Optional[Path], option("Draw the ratings into this PNG file.")] = None,
+    plot: Annotated[Optional[Path], option("Draw the ratings into this file: .png, .pdf or .svg.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Which of many players is strongest? Ratings with intervals; repeat the command to resume."""
     from engram.arena import league as arena
-    from engram.plotting import new_figure
+    from engram.plotting import format_of, new_figure
     from engram.storage import check_place
 
     texts = [*(_read(players) if players is not None else []), *(player or [])]
     if plot is not None:
         new_figure("a plot of ratings")  # refused before any game, not after all
         check_place(plot)
+        format_of(plot)
     interrupted = False
     try:
         with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games") as live:
@@ -81,11 +83,6 @@ def _read(file: Path) -> list[str]:
     return [text for row in lines if (text := re.sub(r"(^|\s)#.*", "", row).strip())]
 
 
-def _interval(row: dict[str, Any]) -> str:
-    low, high = ("∞" if (end := row[f"elo_{side}"]) is None else f"{end:+.0f}" for side in ("low", "high"))
-    return f"{row['elo']:+.0f} [{'-' * (low == '∞')}{low}, {high}]"
-
-
 def _lead(row: dict[str, Any]) -> str:
     if row["lead"] is not None:
         return f"{row['lead']:+.0f} ± {1.96 * row['lead_error']:.0f}"
@@ -94,11 +91,13 @@ def _lead(row: dict[str, Any]) -> str:
 
 def print_ratings(result: LeagueResult, budget: str = "") -> None:
     """Prints a league's players by rating, their scores, and the limits of these figures."""
+    from engram.arena.league import elo_text
+
     rows = result.rows()
     count = f"{len(rows)} players, {result.games} games{'' if result.complete else ' so far'}"
     print_table([
         {
-            "#": row["rank"], "player": row["player"], "Elo [95 %]": _interval(row),
+            "#": row["rank"], "player": row["player"], "Elo [95 %]": elo_text(row),
             "above the next": _lead(row),
             "nElo": "" if row["nelo"] is None else f"{row['nelo']:+.0f}", "games": row["games"],
             "score": f"{100 * row['points'] / row['games']:.1f} %" if row["games"] else "",
@@ -112,11 +111,8 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
         numbers = [str(rank) for rank in range(1, len(rows) + 1)]
         scores = zip(numbers, cells, strict=True)
         print_table([{"score %": at, **dict(zip(numbers, row, strict=True))} for at, row in scores])
-    groups = result.num_groups
-    if groups > 1:
-        say(f"no games connect {groups} groups of players: only ratings of the same group compare; play more")
-    elif any(None in (row["elo_low"], row["elo_high"]) for row in rows):
-        say("∞: one player took all points of a match; ratings assume one further drawn pair in each such match")
+    for note in result.notes():
+        say(note)
 
 
 def _plot(result: LeagueResult, file: Path) -> None:
@@ -124,13 +120,15 @@ def _plot(result: LeagueResult, file: Path) -> None:
     from engram.plotting import new_figure, save
 
     rows = result.rows()
-    figure = new_figure("a plot of ratings", figsize=(9, 1.5 + 0.35 * len(rows)), layout="constrained")
+    names = [fill(row["player"], 50) for row in rows]
+    lines = sum(1.6 + name.count("\n") for name in names)
+    figure = new_figure("a plot of ratings", figsize=(9, 1.5 + 0.22 * lines), layout="constrained")
     axes = figure.add_subplot()
     for at, row in enumerate(rows):
         ends = row["elo_low"], row["elo_high"]
         bars = [[0.0 if end is None else abs(end - row["elo"])] for end in ends]
         axes.errorbar(row["elo"], at, xerr=bars, fmt="o", color="C0", capsize=3, mfc="w" if None in ends else "C0")
-    axes.set_yticks(range(len(rows)), [row["player"] for row in rows], fontsize=8)
+    axes.set_yticks(range(len(rows)), names, fontsize=8)
     axes.invert_yaxis()
     axes.grid(alpha=0.3)
     axes.set_xlabel("Elo, 95 % intervals (hollow: bounded on one side only)")

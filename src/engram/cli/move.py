@@ -88,7 +88,7 @@ def _game_and_start(
     if file is None:
         if number is not None:
             raise InvalidSpecification("--move counts the moves of an SGF file: name the file, too")
-        return game_of(game or "connect_four"), None
+        return game_of("connect_four" if game is None else game), None
     from engram.games.go.sgf import read_sgf
 
     record = read_sgf(file, game_of(game) if game else None)

@@ -95,7 +95,7 @@ def truth(
             del how["settings"]["rules"]  # it has none
         truth_views.write(view, game, rows, output / f"{view.name}.html", **how)
     if as_json:
-        return print_json([asdict(row) for row in rows])
+        return print_json([asdict(row) | view.more(row, rows) for row in rows])
     print_table(view.table(rows))
     typer.echo(view.caption(game, rows[0]))
 
@@ -113,13 +113,13 @@ def _measurement(
     if memory:
         if len(budgets) > 1:
             raise InvalidSpecification(f"with --memory there is one budget of simulations, not {len(budgets)}")
-        searches = list(dict.fromkeys(split_specifications(search or "memory_uct")))
+        searches = list(dict.fromkeys(split_specifications("memory_uct" if search is None else search)))
         return MEMORIES, searches, partial(memory_truth, searches=searches, simulations=budgets[0])
     if search is not None and rules is None:
         searches = list(dict.fromkeys(split_specifications(search)))
     else:
-        texts = split_specifications(rules or "average,softmax")
-        searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in texts))
+        texts = split_specifications("average,softmax" if rules is None else rules)
+        searches = list(dict.fromkeys(_with_rule("uct" if search is None else search, rule) for rule in texts))
     return RULES, searches, partial(truth_of_rules, searches=searches, simulations=budgets)
 
 

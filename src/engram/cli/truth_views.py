@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from engram.arena.truth.backup_truth import TruthRow, difference
 from engram.arena.truth.memory_truth import MemoryTruthRow
+from engram.cli.typed import without_folders
 from engram.intervals import NORMAL_95
 from engram.pictures.chart import Chart, Series, draw
 from engram.pictures.markup import table
@@ -28,6 +29,7 @@ class View:
       name: of its files. title: in words. row: class of its rows. line: a new row.
       table: all rows, as cells by heading. caption: the line below, from the game and a row.
       question: that the measurement answers. charts: of all rows. columns: of charts in the PNG file.
+      more: further figures of a row for programs.
     """
 
     name: str
@@ -39,12 +41,19 @@ class View:
     question: str
     charts: Callable[[list[Any]], list[Chart]]
     columns: int
+    more: Callable[[Any, list[Any]], dict[str, float]] = lambda row, rows: {}
 
 
 def plot(view: View, game: str, rows: list[Any], file: Path) -> None:
     """Draws the charts of a measurement into a PNG file."""
+    game, rows = _published(game, rows)
     title = f"{game}: {view.title} ({rows[0].positions} positions, 95 % intervals)"
     draw(file, title, view.charts(rows), columns=view.columns)
+
+
+def _published(game: str, rows: list[Any]) -> tuple[str, list[Any]]:
+    """The game and the rows without the folders of files that they name."""
+    return without_folders(game), [replace(row, search=without_folders(row.search)) for row in rows]
 
 
 def write(view: View, game: str, rows: list[Any], file: Path, **how: Any) -> None:
@@ -53,12 +62,19 @@ def write(view: View, game: str, rows: list[Any], file: Path, **how: Any) -> Non
     Args:
       how: the command and its settings, see `write_report`.
     """
+    game, rows = _published(game, rows)
     cells = [list(row.values()) for row in view.table(rows)]
     heads = list(view.table(rows[:1])[0])
     write_report(
         file, f"{game}: {view.title}", view.question, section("Pictures", pictures(view.charts(rows))),
         section("Figures", table(heads, cells), view.caption(game, rows[0])), **how,
     )  # fmt: skip
+
+
+def _compared(row: TruthRow, rows: list[TruthRow]) -> dict[str, float]:
+    """Mistakes less those of the first search with the same budget."""
+    first = next(other for other in rows if other.simulations == row.simulations)
+    return dict(zip(("less", "less_low", "less_high"), difference(row, first), strict=True))
 
 
 def _rule_table(rows: list[TruthRow]) -> list[dict[str, str]]:
@@ -189,7 +205,7 @@ RULES = View(
         f"{row.positions} positions of {game}, {row.spoilable} where a mistake is possible; values for the mover"
     ),
     question="Whose root value is closest to the exact one, and whose move keeps it? 95 % intervals.",
-    charts=_rule_charts, columns=3,
+    charts=_rule_charts, columns=3, more=_compared,
 )  # fmt: skip
 MEMORIES = View(
     "memory_truth", "a memory against exact values", MemoryTruthRow,

@@ -11,7 +11,7 @@ from engram.cli import options
 from engram.cli.console import Live, app, say, show
 from engram.cli.match import line
 from engram.cli.options import option, whole
-from engram.cli.typed import typed
+from engram.cli.typed import typed, without_folders
 
 if TYPE_CHECKING:
     from engram.arena.report import MatchResult
@@ -136,7 +136,8 @@ def _write_report(folder: Path, study: Study, confirmation: MatchResult, how: di
 
     objective = study.objective
     budget = confirmation.configuration.limits["A"].text
-    title = f"{objective.game}: {study.space.search} against {objective.against}, {budget} a move"
+    game, search, against = map(without_folders, (objective.game, study.space.search, objective.against))
+    title = f"{game}: {search} against {against}, {budget} a move"
     results = findings(study.space, study.observations(), objective.seed, study.recommended())
     write_report(folder, title, study.space, results, confirmation, **how)
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from engram.errors import InvalidSpecification
+from engram.specification import split_specifications
 
 _HIDDEN = ("as_json", "allow_files", "cluster", "gpu_share", "allow_unequal", "workers")
 _DATABASES = ("database", "storage")
@@ -52,10 +56,22 @@ def _shown(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_shown(item) for item in value]
     if isinstance(value, str):
-        head, bracket, rest = value.partition("(")
-        in_words = head == "gtp"  # a command line
-        return _last(head) + bracket + _QUOTED.sub(lambda text: text[1] + _last(text[2], in_words) + text[1], rest)
+        return without_folders(value)
     return value.name if isinstance(value, Path) else value
+
+
+def without_folders(text: str) -> str:
+    """A text, or a list of specifications, with the last part of each path in it."""
+    parts = [text]
+    with suppress(InvalidSpecification):  # another text, such as a title
+        parts = split_specifications(text) or parts
+    return ",".join(map(_without_folders, parts)) if len(parts) > 1 else _without_folders(text)
+
+
+def _without_folders(text: str) -> str:
+    head, bracket, rest = text.partition("(")
+    in_words = head == "gtp"  # a command line
+    return _last(head) + bracket + _QUOTED.sub(lambda text: text[1] + _last(text[2], in_words) + text[1], rest)
 
 
 def _last(text: str, in_words: bool = False) -> str:

@@ -153,7 +153,9 @@ class SearchResult:
         """The output of a notebook: the board with the visits in per cent, and the moves with their intervals."""
         first, *more = str(self).split("\n")
         notes = more[: 1 + self.bounds_learnt + self.tree_full]
-        if isinstance(self.root, Position):
+        if isinstance(self.root, Position) and self.root.game is None:  # it was pickled, without its game
+            picture = Markup("")
+        elif isinstance(self.root, Position):
             picture = self.root.picture(heat=self.heat())
         else:
             picture = Markup("") if self.root is None else in_letters(diagram_of(self.root))

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from engram.errors import InvalidParameter
 from engram.pictures.markup import Markup, safe
 from engram.plotting import new_figure, save
 
 _COLOURS = 8
 _MARKERS = "osv^D*xP"
-_TITLE_WIDTH, _NOTE_WIDTH = 50, 60  # characters that fit above and below a panel
+_TITLE_WIDTH, _NOTE_WIDTH, _LEGEND_WIDTH = 50, 60, 75  # characters that fit above and below a panel, and in a legend
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -72,6 +73,13 @@ class Chart:
     ticks: Numbers = ()
     dots: Sequence[tuple[float, float, float]] = ()
 
+    def __post_init__(self) -> None:
+        for series in self.series:
+            lengths = {len(numbers) for numbers in (series.x, series.y, series.low, series.high) if len(numbers)}
+            if len(lengths) > 1 or (self.log_x and any(not x > 0 for x in series.x)):
+                rule = "x, y, low and high of one length" + (", and x above 0" if self.log_x else "")
+                raise InvalidParameter(f"the curve {series.label!r} of {self.title!r} needs {rule}")
+
     def markup(self) -> Markup:
         """The chart as an element of the page, `engram-curve` in `web/static/charts.js`, with its data inside."""
         places = sorted({float(x) for series in self.series for x in series.x} | {x for x, _, _ in self.dots})
@@ -91,9 +99,10 @@ class Chart:
             styles.append(style)
         low, high = self._ends([number for column in columns[1:] for number in column if number is not None])
         axes = {
-            "x": self.x, "y": self.y, "format": self.format, "lines": self.lines, "low": low, "high": high,
-            "scale": self.scale, "logX": self.log_x, "ticks": [float(tick) for tick in self.ticks] or None,
-            "range": [places[0] / 1.1, places[-1] * 1.1] if self.log_x and places else None, "dots": self.dots,
+            "x": self.x, "y": self.y, "format": self.format, "lines": list(map(float, self.lines)), "low": low,
+            "high": high, "scale": self.scale, "logX": self.log_x, "ticks": list(map(float, self.ticks)) or None,
+            "range": [places[0] / 1.1, places[-1] * 1.1] if self.log_x and places else None,
+            "dots": [list(map(float, dot)) for dot in self.dots],
         }  # fmt: skip
         data = _plain({"about": self.title, "data": columns, "series": styles, "axes": axes})
         element = f'<engram-curve><script type="application/json">{data}</script></engram-curve>'
@@ -107,7 +116,7 @@ class Chart:
         """Ends of the y axis with room for the ends of intervals; None where the page chooses them."""
         numbers = numbers + [y for _, y, _ in self.dots]
         if self.low is not None or self.scale or not numbers:
-            return self.low, self.high
+            return None if self.low is None else float(self.low), None if self.high is None else float(self.high)
         room = 0.06 * (max(numbers) - min(numbers)) or 0.5
         return min(numbers) - room, max(numbers) + room
 
@@ -118,6 +127,8 @@ class Chart:
         for number, series in enumerate(self.series):
             x, y = np.asarray(series.x, float), np.asarray(series.y, float)
             colour, label = f"C{number % 10}", series.label
+            if label.startswith("_"):  # Matplotlib would leave it out
+                label = f"\u200b{label}"
             if len(series.low):
                 low, high = np.asarray(series.low, float), np.asarray(series.high, float)
                 if series.whiskers:
@@ -172,7 +183,10 @@ def draw(
         axes.grid(alpha=0.3)
     if len({tuple(series.label for series in chart.series) for chart in charts}) == 1:
         labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(*labels, loc="outside lower center", fontsize=8, ncols=2 * columns)
+        names = [fill(name, _LEGEND_WIDTH * columns) for name in labels[1]]
+        longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+        most = max(1, min(2 * columns, _LEGEND_WIDTH * columns // (longest + 6)))
+        figure.legend(labels[0], names, loc="outside lower center", fontsize=8, ncols=most)
     else:
         for axes in filter(lambda axes: axes.get_legend_handles_labels()[0], figure.axes):
             axes.legend(fontsize=8)

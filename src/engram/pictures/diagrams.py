@@ -15,11 +15,13 @@ _LETTER = 7.6
 _HEIGHT, _MARGIN = 300, 16
 
 
-def icicle(part: Mapping[str, Sequence[Any]], names: Callable[[int], str], *, about: str) -> Markup:
+def icicle(
+    part: Mapping[str, Sequence[Any]], names: Callable[[int], str], texts: Callable[[float], str], *, about: str
+) -> Markup:
     """A tree as an icicle: the width of a box is its share of the visits, its colour the value for player 0.
 
     Args:
-      part: of `engram.trees.visible.visible`. names: from an action to its text.
+      part: of `engram.trees.visible.visible`. names, texts: from an action, or a value, to its text.
       about: a description for readers who do not see it.
     """
     parents, visits, values = part["parent"], part["visits"], part["value"]
@@ -35,7 +37,7 @@ def icicle(part: Mapping[str, Sequence[Any]], names: Callable[[int], str], *, ab
     for node in range(len(parents)):
         x, y, across = left[node], depth[node] * _ROW, max(0.7, width[node] - (1.0 if width[node] > 4.0 else 0.3))
         name = names(part["action"][node]) if node else "start"
-        title = f"{name}: {visits[node]:,} visits, value {signed(values[node])} for the first player"
+        title = f"{name}: {visits[node]:,} visits, value {texts(values[node])}"
         box = f'x="{x:.1f}" y="{y}" width="{across:.1f}" height="{_ROW - 1}"'
         boxes.append(f'<rect {box} fill="{value_colour(values[node])}"><title>{safe(title)}</title></rect>')
         if across > len(name) * _LETTER + 6:

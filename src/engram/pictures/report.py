@@ -38,24 +38,25 @@ def pictures(charts: Iterable[Chart]) -> Markup:
 
 
 def write_report(
-    path: str | Path, title: str, question: str, *parts: str, command: str = "",
+    path: str | Path, title: str, question: str, *parts: str | Chart, command: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Writes a report, whole or not at all.
 
     Args:
-      path: of the file. title: of the page. question: that the report answers. parts: its panels.
+      path: of the file. title: of the page. question: that the report answers. parts: its panels, or parts of one.
       command: as a person types it; empty: none. settings: by name.
 
     Raises:
       InvalidFile: the file cannot be written.
     """
     rows = [[name.replace("_", " "), _setting(value)] for name, value in (settings or {}).items()]
-    how = section(
-        "How it was made",
+    made = [
         Markup(f'<code class="command">{safe(command)}</code>') if command else "",
         table(["setting", "value"], rows) if rows else "",
-    )
+    ]
+    how = section("How it was made", *made) if any(made) else ""
+    inside = "".join(_part(title, part) for part in parts if part)
     body = f'<main class="report"><header class="panel"><h1>{safe(title)}</h1><p>{safe(question)}</p></header>'
     style = file("vendor/uPlot.min.css") + file("picture.css") + file("style.css")
     script = file("vendor/uPlot.iife.min.js") + "</script>\n<script type=module>" + bundle(*_SCRIPTS)
@@ -63,7 +64,7 @@ def write_report(
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{safe(title)}</title>
 <style>{style}</style></head>
-<body>{body}{"".join(parts)}{how}</main>
+<body>{body}{inside}{how}</main>
 <noscript>The curves of this report need JavaScript; its tables do not.</noscript>
 <script>{script}</script></body></html>
 """

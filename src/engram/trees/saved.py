@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engram.pictures.diagrams import WIDTH, icicle
-from engram.pictures.markup import Markup, key, notebook, safe
+from engram.pictures.markup import Markup, key, notebook, safe, signed
 from engram.search.tree import PLAYER_1
 from engram.trees.reading import NODES, read
 from engram.trees.visible import visible
@@ -58,17 +58,24 @@ class SavedTree:
         """
         part = visible(self.nodes, 0, WIDTH, depth)
         about = f"the tree of a search of {self.game}: {len(part['visits']):,} of {len(self.nodes):,} nodes are shown"
-        return icicle(part, lambda action: self.action_names[action], about=about)
+        return icicle(part, lambda action: self.action_names[action], self._value, about=about)
+
+    def _value(self, value: float) -> str:
+        """A value as people read it; of a game of two players with its view."""
+        return signed(self.in_units(value), 3) + (" for the first player" if self._is_zero_sum else "")
+
+    @property
+    def _is_zero_sum(self) -> bool:
+        return self.bounds[0] == -self.bounds[1]
 
     def _repr_html_(self) -> str:
         """The output of a notebook: the tree as an icicle."""
         root = self.nodes[0]
-        value = f"{self.in_units(float(root['value'])):+.3f}"
         return notebook(
             Markup(f"<h4>{safe(self.game)}: {safe(self.preset)}</h4>"),
-            f"{len(self.nodes):,} nodes, {root['visit_count']:,} visits, value {value} for the first player. "
+            f"{len(self.nodes):,} nodes, {root['visit_count']:,} visits, value {self._value(float(root['value']))}. "
             "A box is a position: its width is its share of the visits.",
-            self.picture(), key(("the first player", "the second player")),
+            self.picture(), key(("the first player", "the second player")) if self._is_zero_sum else Markup(""),
         )  # fmt: skip
 
     @property

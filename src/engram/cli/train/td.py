@@ -11,7 +11,7 @@ from engram.cli import options
 from engram.cli.console import Live, print_json, print_table
 from engram.cli.options import option, real, whole
 from engram.cli.train.training import plan_of, train_app
-from engram.cli.typed import typed
+from engram.cli.typed import typed, without_folders
 
 if TYPE_CHECKING:
     from engram.training.history import Point
@@ -58,7 +58,7 @@ def td(
 
     from engram.fleet import default_workers
     from engram.memory.values.table import DEFAULT_CAPACITY
-    from engram.plotting import new_figure
+    from engram.plotting import format_of, new_figure
     from engram.specification import parse
     from engram.storage import check_place
     from engram.training.td.curves import draw
@@ -72,7 +72,8 @@ def td(
     opponents = parse_opponents(evaluate, configuration.made_game)
     if curve is not None:  # before long work
         check_place(curve)
-        if curve.suffix != ".html":
+        if curve.suffix.lower() != ".html":
+            format_of(curve)
             new_figure("a picture")
     with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:
         points = train(
@@ -87,7 +88,7 @@ def td(
         _print(points)
         typer.echo(f"{output}: play with it by {use}")
     if curve is not None:
-        draw(curve, f"{game}, {simulations} simulations", points, **typed(context))
+        draw(curve, f"{without_folders(game)}, {simulations} simulations", points, **typed(context))
 
 
 class _View:

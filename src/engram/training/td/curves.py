@@ -60,7 +60,7 @@ def draw(path: str | Path, title: str, points: Sequence[Point], **how: Any) -> N
     """Plots win rate against each opponent, and states seen, by episode.
 
     Args:
-      path: `.png`, or `.html` for a report with curves and all numbers.
+      path: `.png`, `.pdf` or `.svg`, or `.html` for a report with curves and all numbers.
       how: the command and its settings for the report, see `write_report`.
 
     Raises:
@@ -68,7 +68,7 @@ def draw(path: str | Path, title: str, points: Sequence[Point], **how: Any) -> N
     """
     scores = _scores("Score against each opponent", _by_opponent(points))
     charts = [*([scores] if scores.series else []), _states(points)]
-    if Path(path).suffix == ".html":
+    if Path(path).suffix.lower() == ".html":
         return _report(Path(path), title, charts, points, **how)
     draw_charts(Path(path), title, charts)
 
