@@ -356,6 +356,41 @@ except ValueError as error:
 """
 
 
+CIRCLE = """
+from numba import int64
+from engram.native.jit import Callback, compiled
+
+@compiled
+def first(n):
+    return n if n < 1 else second(n - 1)
+
+@compiled
+def second(n):
+    return -n if n < 1 else third(n - 1)
+
+@compiled
+def third(n):
+    return 10 * n if n < 1 else first(n - 1)
+
+@compiled
+def helper(n):
+    return first(n) + 1
+
+def operator(n):
+    return helper(n)
+
+print(Callback(operator, int64, (int64,)).from_python(7))
+"""
+
+
+def test_functions_in_a_circle_behind_a_callback_fresh_and_from_the_cache(tmp_path):
+    (tmp_path / "script.py").write_text(CIRCLE)
+    cache = tmp_path / "cache"
+    cache.mkdir(0o700)
+    for _ in range(3):
+        assert run(tmp_path, cache, "script.py") == "1"
+
+
 def test_helpers_that_print_raise_and_call_each_other_fresh_and_from_the_cache(tmp_path):
     (tmp_path / "script.py").write_text(HELPERS)
     cache = tmp_path / "cache"

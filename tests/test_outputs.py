@@ -297,7 +297,8 @@ def test_the_ratings_of_recorded_matches_are_plain_data(tmp_path):
     for a, b in (("uct", "random"), ("uct", "solver"), ("solver", "random")):  # not in the order of the alphabet
         matches.append(engram.match("tic_tac_toe", a, b, games=4, simulations=20, workers=1, database=database))
     ((_, rated),) = rated_players(matches)
-    assert json.loads(json.dumps(rated.to_json()))["games"] == 12
+    data = json.loads(json.dumps(rated.to_json()))
+    assert data["games"] == sum(match["wins"] + match["draws"] + match["losses"] for match in data["matches"]) == 12
 
 
 def test_parts_of_a_report_are_texts_charts_or_markup(tmp_path):
@@ -332,6 +333,6 @@ def test_a_tree_of_one_player_is_in_its_units(tmp_path):
     search.save(tmp_path / "t.tree")
     saved = SavedTree.read(tmp_path / "t.tree")
     words = Tags(saved._repr_html_()).words
-    assert "second player" not in words and "value −1.0" not in words
+    assert "player" not in words
     root = saved.in_units(float(saved.nodes[0]["value"]))
     assert f"value {root:+.3f}" in words

@@ -234,7 +234,7 @@ def test_a_process_with_another_build_of_engram_is_refused_while_it_plays(databa
     with Results(database) as results:
         with results.writing() as connection:
             connection.execute(text("DELETE FROM game WHERE number = 4"))
-            results.claim(connection, 1, [3], "another boot/7/x-otherbuild", 25.0)
+            results.claim(connection, 1, [3], "another boot/7/x-otherbuild", 1000.0)
         with pytest.raises(DatabaseError, match="another process plays this match with other source files"):
             match(**options)
         results.drop_claims(1, "another boot/7/x-otherbuild")

@@ -555,13 +555,20 @@ def test_snapshots_are_no_files_of_seeds(tmp_path):
         train(earlier, table, episodes=2)
 
 
-def test_a_training_that_begins_anew_is_measured_anew(tmp_path):
+def test_another_version_measures_anew(tmp_path, monkeypatch):
     values = iter(range(100))
     plan = EvaluationPlan(every=2, measure=lambda configuration, table: {"calls": next(values)})
-    database = tmp_path / "r.sqlite"
-    for name, first in (("one", 0.0), ("one", 0.0), ("two", 3.0)):  # with its file nothing is measured again
-        points = train(SMALL, tmp_path / name, episodes=4, plan=plan, database=database)
+    for name, version, first in (("a", "1", 0.0), ("a", "1", 0.0), ("b", "1", 0.0), ("c", "2", 3.0)):
+        monkeypatch.setattr("engram.__version__", version)
+        points = train(SMALL, tmp_path / name, episodes=4, plan=plan, database=tmp_path / "r.sqlite")
         assert points[0].measured == {"calls": first}
+
+
+def test_an_interrupted_extension_leaves_the_joined_table_to_its_seeds(tmp_path):
+    table = tmp_path / "c.table"
+    train(SMALL, table, episodes=4)
+    (tmp_path / "c.seed5.table").write_bytes(b"begun, and left")
+    assert train(SMALL, table, episodes=4) == []
 
 
 def test_measures_and_opponents_of_another_kind_are_refused(tmp_path):

@@ -286,4 +286,4 @@ def test_many_trials_of_few_games_have_their_mean(rate):
             entries.append(Observation(number, (0.5,), wins / 4, likely * (1 - likely) / 4, 4))
         mean = surrogate_of(entries).joint(np.array([[0.5]]))[0][0]
         errors.append(mean - np.mean([entry.score for entry in entries]))
-    assert abs(np.mean(errors)) < 0.01  # weights by the trials' own variances: 0.03 at 0.1 and 0.9
+    assert abs(np.mean(errors)) < 0.01

@@ -9,7 +9,7 @@ from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import GameRecord
-from engram.arena.ongoing_game import OngoingGame, PlayerError, SideAError, sentence
+from engram.arena.ongoing_game import OngoingGame, blamed
 from engram.arena.openings import Openings
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
@@ -113,16 +113,12 @@ class BatchedMatch:
         """Plays one move of a side at each of some boards."""
         boards = [self._boards[at] for at in places]
         start = time.perf_counter()
-        try:
+        text = self._configuration.a if side == "A" else self._configuration.b
+        games = ", ".join(f"{board.number} at move {len(board.moves) + 1}" for board in boards[:3])
+        more = f" and {len(boards) - 3} more" if len(boards) > 3 else ""
+        with blamed(side, text, f"in one of the games {games}{more} of the match with seed {self._configuration.seed}"):
             states, seeds = [board.state for board in boards], [board.move_seed for board in boards]
             results = self._searches[side].run(states, self._limits[side], seeds, trees=places)
-        except Exception as error:
-            text = self._configuration.a if side == "A" else self._configuration.b
-            games = ", ".join(f"{board.number} at move {len(board.moves) + 1}" for board in boards[:3])
-            more = f" and {len(boards) - 3} more" if len(boards) > 3 else ""
-            where = f"one of the games {games}{more} of the match with seed {self._configuration.seed}"
-            kind = SideAError if side == "A" else PlayerError
-            raise kind(f"player {side}, {text}, failed in {where}: {sentence(error)}") from error
         seconds = (time.perf_counter() - start) / len(boards)
         for at, board, best in zip(places, boards, results, strict=True):
             board.play(Choice(best.action, best.simulations, seconds, best.root_value))

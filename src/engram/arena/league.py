@@ -140,7 +140,11 @@ class LeagueResult:
             "game": self.game, "games": self.games, "complete": self.complete, "groups": self.num_groups,
             "players": self.rows(), "scores": self.scores(),
             "covariance": self.ratings.covariance[np.ix_(order, order)].tolist(),
-            "matches": [match.to_json() for match in self.matches.values() if isinstance(match, MatchResult)],
+            "matches": [
+                match.to_json() if isinstance(match, MatchResult)
+                else {"a": self.players[i], "b": self.players[j], **vars(match)}
+                for (i, j), match in self.matches.items()
+            ],
         }  # fmt: skip
 
 

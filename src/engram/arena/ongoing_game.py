@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
@@ -12,6 +14,7 @@ from engram.drivers.result import Choice
 from engram.errors import EngramError
 from engram.games.bounds import rounded
 from engram.games.game import NATURE, Game, State
+from engram.player import Forfeit
 from engram.printable import on_one_line
 from engram.rng import derive_seed
 from engram.user_files import failure
@@ -27,7 +30,23 @@ class PlayerError(EngramError, RuntimeError):
 
 
 class SideAError(PlayerError):
-    """The player of side A failed."""
+    """The player of side A failed, by no fault of the machine."""
+
+
+@contextmanager
+def blamed(side: str, text: str, when: str) -> Iterator[None]:
+    """Names the player of a side in an error of the block; a `Forfeit` passes.
+
+    Raises:
+      PlayerError: of the block's error; a `SideAError` for side A.
+    """
+    try:
+        yield
+    except Forfeit:
+        raise
+    except Exception as error:
+        kind = SideAError if side == "A" and not isinstance(error, MemoryError | OSError) else PlayerError
+        raise kind(f"player {side}, {text}, failed {when}: {sentence(error)}") from error
 
 
 class OngoingGame:

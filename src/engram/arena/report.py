@@ -259,6 +259,8 @@ def _in_units(number: float, size: float, sign: str = "") -> str:
     """An outcome in a game's units, beside figures of a size; with sign `+` a difference of outcomes."""
     if abs(number) >= 100.0:
         return f"{number:{sign},.1f}"
+    if 0.0 < size < 1e-6:
+        return f"{number:{sign}.4g}"
     return f"{number:{sign}.{max(3, 3 - math.floor(math.log10(size))) if size > 0.0 else 3}f}"
 
 

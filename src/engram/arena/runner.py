@@ -11,7 +11,7 @@ from engram.arena.batched import MAX_BYTES, BatchedMatch
 from engram.arena.configuration import MatchConfiguration, MatchSetup
 from engram.arena.disputes import settle
 from engram.arena.game_record import GameRecord, Verdict
-from engram.arena.ongoing_game import OngoingGame, PlayerError, SideAError, sentence
+from engram.arena.ongoing_game import OngoingGame, PlayerError, blamed, sentence
 from engram.arena.openings import Openings
 from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
@@ -80,13 +80,14 @@ class MatchRunner:
         try:
             ongoing = OngoingGame(self._configuration, self._game, number, self._openings.of(number // 2))
             for side, player in self._players.items():
-                player.new_game(ongoing.seed("game", side))
+                with blamed(side, player.text, f"before {where}"):
+                    player.new_game(ongoing.seed("game", side))
                 self._owed[side] = 0.0
             verdict = None
             while verdict is None and not ongoing.ended:
                 verdict = None if ongoing.is_chance_node else self._move(ongoing, where)
                 while ongoing.is_chance_node and not ongoing.ended:
-                    self._tell(ongoing.draw())
+                    self._tell(ongoing.draw(), where)
             return ongoing.record(verdict or self._verdict(ongoing))
         except EngramError:
             raise
@@ -109,24 +110,21 @@ class MatchRunner:
         side, seed, moves = ongoing.side, ongoing.move_seed, len(ongoing.moves)
         player = self._players[side]
         try:
-            choice = player.choose(ongoing.state, self._limit(side), seed)
-            ongoing.play(replace(choice, seconds=choice.seconds + self._owed[side]))
+            with blamed(side, player.text, f"in {where}, move {moves + 1}, seed {seed}"):
+                choice = player.choose(ongoing.state, self._limit(side), seed)
+                ongoing.play(replace(choice, seconds=choice.seconds + self._owed[side]))
         except Forfeit as error:
             return ongoing.forfeited(side, f"{side}: {sentence(error)}")
-        except Exception as error:
-            kind = SideAError if side == "A" else PlayerError
-            raise kind(
-                f"player {side}, {player.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
-            ) from error
         self._owed[side] = 0.0
-        self._tell(int(choice.action))
+        self._tell(int(choice.action), where)
         return None
 
-    def _tell(self, action: int) -> None:
+    def _tell(self, action: int, where: str) -> None:
         """Tells both sides of a move; the time that takes is on their clocks."""
         for hearer, other in self._players.items():
             start = time.perf_counter()
-            other.played(action)
+            with blamed(hearer, other.text, f"in {where}, told of a move"):
+                other.played(action)
             self._owed[hearer] += time.perf_counter() - start
 
     def _limit(self, side: str) -> Limit:

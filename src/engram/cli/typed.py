@@ -65,7 +65,8 @@ def without_folders(text: str) -> str:
     parts = [text]
     with suppress(InvalidSpecification):  # another text, such as a title
         parts = split_specifications(text) or parts
-    return ",".join(map(_without_folders, parts)) if len(parts) > 1 else _without_folders(text)
+    short = list(map(_without_folders, parts))
+    return ",".join(short) if short != parts else text
 
 
 def _without_folders(text: str) -> str:

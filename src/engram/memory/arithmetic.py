@@ -10,6 +10,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from engram.errors import TooLarge
@@ -20,12 +21,15 @@ _WIDTH, _SUMS = 8, 4  # numbers in a vector, and vectors of partial sums
 
 
 @intrinsic
-def _sum_of_products(typingctx: Any, left: Any, right: Any, count: Any) -> Any:
-    """Σ left_i·right_i of `count` numbers at two addresses, in one order wherever and however it is compiled.
+def inner_product(typingctx: Any, left: Any, right: Any) -> Any:
+    """Σ left_i·right_i of two contiguous float32 arrays of one length, in one order however it is compiled.
 
     Number i goes to partial sum i mod 32; a rest of fewer than 32 is added last, one by one. Each product and its
     addition are rounded once.
     """
+    for kind in (left, right):
+        if not (isinstance(kind, types.Array) and (kind.dtype, kind.ndim, kind.layout) == (types.float32, 1, "C")):
+            raise TypingError(f"an inner product is of contiguous float32 arrays, not of {kind}")
     number = ir.FloatType()
     vector = ir.VectorType(number, _WIDTH)
 
@@ -36,7 +40,12 @@ def _sum_of_products(typingctx: Any, left: Any, right: Any, count: Any) -> Any:
         builder.store(builder.call(fused, (left, right, builder.load(place))), place)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        *arrays, count = values
+        parts = [
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args, values, strict=True)
+        ]
+        count = parts[0].nitems
+        arrays = [builder.ptrtoint(part.data, count.type) for part in parts]
         sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * _WIDTH)) for _ in range(_SUMS)]
         block = count.type(_WIDTH * _SUMS)
         blocks = builder.sdiv(count, block)
@@ -59,13 +68,7 @@ def _sum_of_products(typingctx: Any, left: Any, right: Any, count: Any) -> Any:
             add_product(builder, number, [builder.add(array, offset) for array in arrays], rest)
         return builder.load(rest)
 
-    return types.float32(types.int64, types.int64, types.int64), generate
-
-
-@compiled
-def inner_product(left, right):
-    """Σ left_i·right_i of two float32 arrays of one length."""
-    return _sum_of_products(left.ctypes.data, right.ctypes.data, len(left))
+    return types.float32(left, right), generate
 
 
 @compiled

@@ -266,6 +266,7 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        data.library._ensure_finalized()  # only then it holds the functions that it calls
         if not is_circular(data.library):
             super().save_overload(sig, data)
 

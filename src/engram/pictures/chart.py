@@ -1,4 +1,4 @@
-"""Charts of curves, described once: an element of a page draws them, or Matplotlib into a PNG file."""
+"""Charts of curves, described once: an element of a page draws them, or Matplotlib into a picture."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Chart:
 
     def __post_init__(self) -> None:
         for series in self.series:
-            lengths = {len(numbers) for numbers in (series.x, series.y, series.low, series.high) if len(numbers)}
+            lengths = {len(series.x), len(series.y), *(len(ends) for ends in (series.low, series.high) if len(ends))}
             if len(lengths) > 1 or (self.log_x and any(not x > 0 for x in series.x)):
                 rule = "x, y, low and high of one length" + (", and x above 0" if self.log_x else "")
                 raise InvalidParameter(f"the curve {series.label!r} of {self.title!r} needs {rule}")
@@ -165,7 +165,7 @@ class Chart:
 def draw(
     file: Path, title: str, charts: Sequence[Chart], *, columns: int = 3, more: Sequence[Callable[[Any], None]] = ()
 ) -> None:
-    """Draws charts side by side into a PNG file, written whole or not at all.
+    """Draws charts side by side into a picture, see `engram.plotting.save`, written whole or not at all.
 
     Args:
       columns: most in a row. more: functions that draw further panels on axes of Matplotlib.

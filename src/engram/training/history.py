@@ -144,11 +144,10 @@ class TrainingResults(Results):
         with self.writing() as connection:
             connection.execute(add, {"created": now, **row})
 
-    def forget(self, training: str, seed: int | None = None) -> None:
-        """Removes the points of a training, or of one seed of it."""
-        removal = sql.delete(_POINTS).where(_POINTS.c.training == training)
+    def forget(self, training: str) -> None:
+        """Removes all points of a training."""
         with self.writing() as connection:
-            connection.execute(removal if seed is None else removal.where(_POINTS.c.seed == seed))
+            connection.execute(sql.delete(_POINTS).where(_POINTS.c.training == training))
 
     def points(self, training: str) -> list[Point]:
         """All points of a training, by episode, seed and opponent."""

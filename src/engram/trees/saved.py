@@ -62,11 +62,11 @@ class SavedTree:
 
     def _value(self, value: float) -> str:
         """A value as people read it; of a game of two players with its view."""
-        return signed(self.in_units(value), 3) + (" for the first player" if self._is_zero_sum else "")
+        return signed(self.in_units(value), 3) + (" for the first player" if self._has_two_players else "")
 
     @property
-    def _is_zero_sum(self) -> bool:
-        return self.bounds[0] == -self.bounds[1]
+    def _has_two_players(self) -> bool:
+        return bool((self.nodes["flags"] & PLAYER_1).any())
 
     def _repr_html_(self) -> str:
         """The output of a notebook: the tree as an icicle."""
@@ -75,7 +75,7 @@ class SavedTree:
             Markup(f"<h4>{safe(self.game)}: {safe(self.preset)}</h4>"),
             f"{len(self.nodes):,} nodes, {root['visit_count']:,} visits, value {self._value(float(root['value']))}. "
             "A box is a position: its width is its share of the visits.",
-            self.picture(), key(("the first player", "the second player")) if self._is_zero_sum else Markup(""),
+            self.picture(), key(("the first player", "the second player")) if self._has_two_players else Markup(""),
         )  # fmt: skip
 
     @property

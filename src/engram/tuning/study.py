@@ -101,7 +101,7 @@ class Study:
             raise InvalidParameter(f"{max_games} games leave only {left} for trials after {fresh} to confirm")
         objective.check()
         with Database(objective.database) as games, games.reading() as connection:
-            self._ahead = float(connection.execute(select(games.now)).scalar_one()) - time.monotonic()
+            self._ahead = float(connection.execute(select(games.now)).scalar_one()) - time.time()
         self.objective = objective
         self.space = objective.space
         self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
@@ -275,14 +275,16 @@ class Study:
     def _leave_out(self, trial: Trial, fault: str) -> None:
         """Lets a trial fail whose player cannot be made, or fails in a game.
 
-        Its point then has half of the worst score of trials with games, so that the sampler leaves its surroundings.
+        Without games its point has half of the worst score of trials with games, so that the sampler leaves it.
 
         Raises:
           InvalidParameter: several trials in a row have failed.
         """
-        worst = min((entry.score for entry in self.observations() if entry.games), default=0.5)
-        observe(trial, worst / 2.0, 0.01, 0)
-        trial.set_user_attr(TARGET, 0)
+        played = trial.user_attrs.get(GAMES, 0)
+        if not played:
+            worst = min((entry.score for entry in self.observations() if entry.games), default=0.5)
+            observe(trial, worst / 2.0, 0.01, 0)
+        trial.set_user_attr(TARGET, played)
         trial.set_user_attr(FAULT, fault)
         self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
         _LOG.warning("trial %d is left out: %s", trial.number, fault)
@@ -329,14 +331,14 @@ class Study:
 
     def _claim(self) -> dict[str, Any]:
         """A claim of this process, at the time of the database's clock, which all machines share."""
-        return {"host": machine(), "process": os.getpid(), "owner": _OWNER, "time": time.monotonic() + self._ahead,
+        return {"host": machine(), "process": os.getpid(), "owner": _OWNER, "time": time.time() + self._ahead,
                 "build": build()}  # fmt: skip
 
     def _is_abandoned(self, trial: FrozenTrial) -> bool:
         """Whether the process of a running trial has ended, or has not renewed its claim for long."""
         start = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
         claim = {"host": "", "process": 0, "owner": "", "time": start, **trial.user_attrs.get(CLAIM, {})}
-        is_old = abs(time.monotonic() + self._ahead - claim["time"]) > _LEASE_S
+        is_old = abs(time.time() + self._ahead - claim["time"]) > _LEASE_S
         if is_old or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
             return True
         return claim["host"] == machine() and has_ended(claim["process"])

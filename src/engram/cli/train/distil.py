@@ -38,12 +38,12 @@ def distil(
     from engram.training import require_torch
 
     require_torch()
-    from engram.specification import Specification, parse
+    from engram.specification import Specification
     from engram.training.distil import DistilPlan
     from engram.training.distil import distil as train
 
     plan = plan_of(DistilPlan, context)
     is_predictor = plan.network.partition("(")[0].strip() == "predictor"  # a network without a value head
     preset = "uct_prior" if is_predictor else "puct"
-    use = parse(Specification(preset, options={"network": str(output)}).text).text
+    use = Specification(preset, options={"network": str(output)}).text
     run_training(context, train, plan, progress_line, use=f"play with it by {use}")

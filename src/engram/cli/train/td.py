@@ -47,7 +47,7 @@ def td(
     capacity: Annotated[Optional[int], whole("Entries, 16 bytes each; default 1,999,968.", high=2**36)] = None,
     rollout: Annotated[str, option("uniform or heavy.")] = "uniform",
     search: Annotated[str, option("td_uct or sarsa_uct.")] = "td_uct",
-    curve: Annotated[Optional[Path], option("Draw curves here: a .png, or a .html for a report.")] = None,
+    curve: Annotated[Optional[Path], option("Draw curves here: .png, .pdf or .svg, or .html for a report.")] = None,
     workers: options.Workers = None,
     cluster: options.Cluster = None,
     database: options.Database = "engram.sqlite",
@@ -59,7 +59,6 @@ def td(
     from engram.fleet import default_workers
     from engram.memory.values.table import DEFAULT_CAPACITY
     from engram.plotting import format_of, new_figure
-    from engram.specification import parse
     from engram.storage import check_place
     from engram.training.td.curves import draw
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
@@ -68,7 +67,6 @@ def td(
     configuration = plan_of(TdConfiguration, context, opponent=against, capacity=capacity or DEFAULT_CAPACITY)
     numbers = ("trace_decay", "discount", "min_step")
     context.params.update({name: getattr(configuration, name) for name in numbers})  # for the report
-    use = parse(configuration.player_text(output)).text
     opponents = parse_opponents(evaluate, configuration.made_game)
     if curve is not None:  # before long work
         check_place(curve)
@@ -86,7 +84,7 @@ def td(
         print_json({"file": str(output), "points": rows})
     else:
         _print(points)
-        typer.echo(f"{output}: play with it by {use}")
+        typer.echo(f"{output}: play with it by {configuration.player_text(output)}")
     if curve is not None:
         draw(curve, f"{without_folders(game)}, {simulations} simulations", points, **typed(context))
 

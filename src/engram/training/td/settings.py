@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import engram
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
 from engram.arena.sources import text_digest
@@ -144,8 +145,9 @@ class TdConfiguration:
 
     def player_text(self, file: str | Path) -> str:
         """The search on top of a trained table's file, with the numbers that are neither usual nor in the file."""
-        usual = {"exploration": 1.0, "bootstrap": "taken", "rollout": "uniform", **USUAL[self.search]}
-        options = {name: getattr(self, name) for name in usual if name != "discount"}
+        names = "exploration", "bootstrap", "rollout", "trace_decay", "min_step"
+        usual = {part.name: part.default for part in fields(self)} | USUAL[self.search]
+        options = {name: getattr(self, name) for name in names}
         changed = {name: value for name, value in options.items() if value != usual[name]}
         return Specification(self.search, options={"table": str(file), **changed}).text
 
@@ -219,7 +221,7 @@ class EvaluationPlan:
         training = configuration.identity
         if not training["sources"]:  # as before digests were kept
             del training["sources"]
-        return configuration_key({**training, **plan, **players})
+        return configuration_key({**training, **plan, **players, "version": engram.__version__})
 
 
 def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:

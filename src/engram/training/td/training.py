@@ -90,10 +90,11 @@ def train(
         if number:
             begun.append(TdProgress(seed, number))
     if output.exists():
-        merged = table_files.about(output, configuration.identity).get("seeds")
+        about = table_files.about(output, configuration.identity)
         name = re.compile(rf"{re.escape(output.stem)}\.seed(-?\d+){re.escape(output.suffix)}")
-        joined = {int(part[1]) for path in output.parent.iterdir() if (part := name.fullmatch(path.name))}
-        if not isinstance(merged, int) or len(joined) < merged:
+        parts = {int(part[1]) for path in output.parent.iterdir() if (part := name.fullmatch(path.name))}
+        joined = set(about.get("joined", parts))  # without it the file is of an older version
+        if not isinstance(about.get("seeds"), int) or len(parts) < about["seeds"] or not joined <= parts:
             raise InvalidFile(
                 f"{output} is a table without the files of its seeds, so it cannot go on: name another file"
             )
@@ -106,11 +107,6 @@ def train(
     storage.make_folder(output.parent)
     refusal = f"another training writes {output}: wait for it, or name another output"
     with storage.hold(output.with_name(f".{output.name}.lock"), refusal), TrainingResults(database) as results:
-        for seed in seeds:
-            if not seed_file(
-                output, seed
-            ).exists():  # its points are of an earlier training, perhaps by another version
-                results.forget(plan.key(configuration), seed)
         for now in begun:
             tell(now)
         if on_cluster():
@@ -125,7 +121,9 @@ def train(
                     tell(now)
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
-        table_files.save(output, merged, {**configuration.metadata, "seeds": len(seeds), "episodes": episodes})
+        table_files.save(output, merged, {
+            **configuration.metadata, "seeds": len(seeds), "joined": seeds, "episodes": episodes,
+        })  # fmt: skip
         opponents = {opponent.name for opponent in plan.opponents} | {MEASURED}
         return [point for point in of_seeds(results.points(plan.key(configuration)), seeds)
                 if point.episode <= episodes and point.opponent in opponents]  # fmt: skip

@@ -155,12 +155,16 @@ def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, see
     much, and its opposite too little. So an observation of few games has mostly the variance of all, by games.
     """
     pooled = _game_variance(entries)
-    points, scores = zip(*((entry.point, entry.score) for entry in entries), strict=True)
-    own = [(entry, entry.games / (entry.games + _POOLED_GAMES)) for entry in entries]
-    variances = [
-        share * entry.variance + (1.0 - share) * pooled / entry.games if entry.games else entry.variance
-        for entry, share in own
-    ]
+
+    is_noisy = any(entry.variance for entry in entries)
+
+    def variance(entry: Observation) -> float:
+        if not entry.games or not is_noisy:
+            return entry.variance
+        share = entry.games / (entry.games + _POOLED_GAMES)
+        return share * entry.variance + (1.0 - share) * pooled / entry.games
+
+    points, scores, variances = zip(*((entry.point, entry.score, variance(entry)) for entry in entries), strict=True)
     return Surrogate(np.array(points), scores, variances, knots=knots, seed=seed)
 
 
@@ -190,9 +194,9 @@ def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndar
 
 
 def _game_variance(entries: Sequence[Observation]) -> float:
-    """Variance of a game, the mean over the games of all observations; that between equal players without games."""
-    games = sum(entry.games for entry in entries)
-    return sum(entry.variance * entry.games**2 for entry in entries) / games if games else _EVEN_VARIANCE
+    """Variance of a game, the mean over the games of all observations; without one, that between equal players."""
+    total = sum(entry.variance * entry.games**2 for entry in entries)
+    return total / sum(entry.games for entry in entries) if total else _EVEN_VARIANCE
 
 
 def gain_per_game(
