@@ -228,13 +228,14 @@ def test_a_claim_from_before_the_clock_was_set_back_holds_no_match_up(tmp_path, 
     assert time.monotonic() - begin < 1000.0  # not the hour of the lease
 
 
-def test_a_process_with_another_build_of_engram_is_refused_while_it_plays(database):
+def test_a_process_with_another_build_of_engram_is_refused_while_it_plays(database, monkeypatch):
+    monkeypatch.setattr(claims, "LEASE_S", 1000.0)
     options = {"game": "tic_tac_toe", "a": "random", "b": "random", "games": 10, "workers": 1, "database": database}
     match(**options)
     with Results(database) as results:
         with results.writing() as connection:
             connection.execute(text("DELETE FROM game WHERE number = 4"))
-            results.claim(connection, 1, [3], "another boot/7/x-otherbuild", 1000.0)
+            results.claim(connection, 1, [3], "another boot/7/x-otherbuild", 900.0)
         with pytest.raises(DatabaseError, match="another process plays this match with other source files"):
             match(**options)
         results.drop_claims(1, "another boot/7/x-otherbuild")

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 
 from engram.errors import TooLarge
 from engram.memory.arithmetic import check_room, inner_product, keep_best, normalise, sort_best
+from engram.native.jit import compiled
+
+
+@compiled
+def product(left, right):
+    return inner_product(left, right)
 
 
 @settings(max_examples=200, deadline=None)
@@ -35,11 +42,38 @@ def test_of_equal_scores_the_first_offered_stays():
     assert sorted(rows.tolist()) == [0, 1]
 
 
+def partial_sums(left, right):
+    """The documented order: 32 partial sums, four by four of eight, halved; then the rest one by one."""
+    sums, blocks = np.zeros(32), len(left) // 32 * 32
+    for k in range(0, blocks, 32):
+        sums = np.float32(left[k : k + 32].astype(np.float64) * right[k : k + 32] + sums)  # a float64 holds a product
+    total = np.float32(np.float32(np.float32(sums[:8] + sums[8:16]) + sums[16:24]) + sums[24:])
+    while len(total) > 1:
+        total = total[: len(total) // 2] + total[len(total) // 2 :]
+    rest = total[0]
+    for k in range(blocks, len(left)):
+        rest = np.float32(np.float64(left[k]) * np.float64(right[k]) + np.float64(rest))
+    return rest
+
+
+def test_products_are_added_up_in_one_order():
+    rng = np.random.default_rng(2)
+    for size in (3, 8, 31, 32, 64, 100, 1001):
+        left, right = rng.integers(-99, 99, (2, size)).astype(np.float32) / 64  # products and sums that float64 holds
+        assert product(left, right) == partial_sums(left, right)
+
+
+@pytest.mark.parametrize("array", [np.ones(40), np.ones((10, 8), np.float32)[:, 1]])
+def test_products_of_other_arrays_are_refused(array):
+    with pytest.raises(TypingError, match="contiguous float32 arrays"):
+        product(array, np.ones(len(array), np.float32))
+
+
 def test_products_and_lengths_are_numpys():
     rng = np.random.default_rng(1)
     for size in (1, 2, 7, 64, 1001):
         left, right = rng.normal(size=(2, size)).astype(np.float32)
-        assert inner_product(left, right) == pytest.approx(float(left.astype(np.float64) @ right), abs=1e-3)
+        assert product(left, right) == pytest.approx(float(left.astype(np.float64) @ right), abs=1e-3)
         length, unit = np.linalg.norm(left), left.copy()
         assert normalise(unit) == pytest.approx(length, rel=1e-5)
         assert unit == pytest.approx(left / length, rel=1e-5)
