@@ -272,10 +272,10 @@ def test_a_player_that_fails_in_a_game_is_left_out_and_the_study_goes_on(tmp_pat
     (tmp_path / "fragile.py").write_text(FRAGILE)
     where = space(f"{tmp_path}/fragile.py:fragile", tune=["x=0:1"])
     fragile = replace(objective(tmp_path / "s.sqlite"), space=where)
-    tuning = Study(fragile, max_games=300, confirm_games=20, trial_games=20)
+    tuning = Study(fragile, max_games=64, confirm_games=4, trial_games=20)
     tuning.search()
     assert any("x is too large" in fault for fault in tuning.faults())
-    assert sum(entry.games for entry in tuning.observations()) == 280
+    assert sum(entry.games for entry in tuning.observations()) == 60
 
 
 def test_the_claim_on_a_trial_is_renewed_while_a_game_lasts(tmp_path, monkeypatch):
