@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
-from engram.arena.league import LeagueInterrupted, league
+from engram.arena.league import LeagueInterrupted, league, rated_players
 from engram.arena.match import match
 from engram.arena.ratings import rate
 from engram.arena.results import Results
@@ -420,3 +421,24 @@ def test_a_league_says_at_least_where_a_player_has_no_points(tmp_path):
     rows = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["players"]
     assert rows[0]["lead_error"] is not None
     assert rows[1]["lead"] is None is rows[1]["lead_error"] and rows[1]["lead_low"] > 100
+
+
+def test_ratings_are_of_one_version_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rule = tmp_path / "mine.py"
+
+    def play(a, b, games, c=None):
+        if c is not None:
+            rule.write_text(f"import engram\ndef mine():\n    return engram.presets.uct(exploration={c})\n")
+        return match("tic_tac_toe", a, b, games=games, simulations=10, workers=1, database="r.sqlite")
+
+    old = [play("mine.py:mine", other, 8, 30.0) for other in ("uct", "random")]
+    between = play("uct", "random", 4)
+    new = play("mine.py:mine", "uct", 2, 1.0)
+    ((_, rated),) = rated_players([*old, between, new])
+    assert [rated.matches[pair].games for pair in sorted(rated.matches)] == [8, 2, 4]  # of each pair the newest
+    shown = CliRunner().invoke(app, ["results", "-d", "r.sqlite"])
+    assert len(set(re.findall(r"│ ([0-9a-f]{6}) │", shown.stdout))) == 2  # the two versions of one pair
+    shown = CliRunner().invoke(app, ["results", "-d", "r.sqlite", "--ratings", "--json"])
+    assert "2 matches are of earlier versions of their files" in shown.stderr
+    assert json.loads(shown.stdout)[0]["games"] == 6

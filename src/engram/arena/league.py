@@ -249,15 +249,13 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
     leagues = []
     for (game, budget), group in groups.items():
         group.sort(key=lambda match: match.match_id or 0)
-        pairings = [{match.configuration.a, match.configuration.b} for match in group]
-        players = tuple(sorted(set().union(*(pairing for pairing in pairings if len(pairing) == 2))))
+        setups = [match.configuration for match in group]
+        newest = {frozenset((setup.a, setup.b)): setup.sources for setup in setups}
+        players = tuple(sorted(set().union(*(pairing for pairing in newest if len(pairing) == 2))))
         meetings: dict[tuple[int, int], Any] = {}
-        files = {
-            frozenset(pairing): match.configuration.sources for pairing, match in zip(pairings, group, strict=True)
-        }
         for match in sorted(group, key=lambda match: match.games):
             setup = match.configuration
-            if setup.a != setup.b and setup.sources == files[frozenset((setup.a, setup.b))]:
+            if setup.a != setup.b and setup.sources == newest[frozenset((setup.a, setup.b))]:
                 a, b = players.index(setup.a), players.index(setup.b)
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:

@@ -195,6 +195,7 @@ class _Linked(JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> _Linked:
+        """Itself: Numba asks it for `set_env` alone."""
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
