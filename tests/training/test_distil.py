@@ -155,6 +155,7 @@ def test_a_stopped_distillation_goes_on_as_if_undisturbed(table_file, tmp_path):
         distil(plan, tmp_path / "parts", stop_at=stop)
     first, other = (load_network(tmp_path / name / "network.safetensors").weights for name in ("whole", "parts"))
     assert all(np.array_equal(first[name], other[name]) for name in first)
+    (tmp_path / "parts" / "checkpoint-2-notes").mkdir()  # a person's own
     (tmp_path / "played" / "checkpoint-3").mkdir(parents=True)  # as self-play leaves it
     with pytest.raises(InvalidFile, match="holds a training of another kind"):
         distil(plan, tmp_path / "played")

@@ -51,11 +51,11 @@ def write_report(
       InvalidFile: the file cannot be written.
     """
     rows = [[name.replace("_", " "), _setting(value)] for name, value in (settings or {}).items()]
-    made = [
+    origin = [
         Markup(f'<code class="command">{safe(command)}</code>') if command else "",
         table(["setting", "value"], rows) if rows else "",
     ]
-    how = section("How it was made", *made) if any(made) else ""
+    how = section("How it was made", *origin) if any(origin) else ""
     inside = "".join(_part(title, part) for part in parts if part)
     body = f'<main class="report"><header class="panel"><h1>{safe(title)}</h1><p>{safe(question)}</p></header>'
     style = file("vendor/uPlot.min.css") + file("picture.css") + file("style.css")

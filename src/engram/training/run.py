@@ -150,8 +150,8 @@ class TrainingRun(ABC):
         self.plan: Any = plan
         self.folder = Path(folder)
         self.game = game_of(game)
-        parts = [self.folder / CHECKPOINT, *self.folder.glob(f"{CHECKPOINT_FOLDER}[0-9]*")]
-        if self.checkpoint is None and any(part.exists() for part in parts):
+        others = (path.name.removeprefix(CHECKPOINT_FOLDER) for path in self.folder.glob(f"{CHECKPOINT_FOLDER}*"))
+        if self.checkpoint is None and ((self.folder / CHECKPOINT).exists() or any(map(str.isdigit, others))):
             raise InvalidFile(f"{self.folder} holds a training of another kind: name another folder")
         self.data = ""
         self.sources = text_digest([game, *_specifications(asdict(plan))])
