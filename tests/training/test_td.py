@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import engram
 from engram import Limit, Search, presets
+from engram.arena.match import MatchInterrupted
 from engram.cli.app import app
 from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.intervals import wilson
@@ -544,6 +545,11 @@ def test_a_joined_table_is_not_replaced_by_one_of_fewer_seeds(tmp_path):
             train(SMALL, table, episodes=4, seeds=seeds)
     assert table.read_bytes() == before
     train(SMALL, table, episodes=4, seeds=(0, 1, 2))
+
+
+def test_ctrl_c_in_a_measurement_promises_no_recorded_game():
+    played = engram.match("tic_tac_toe", "random", "random", games=2, workers=1, database=":memory:")
+    assert str(MatchInterrupted(played)) == "interrupted"
 
 
 def test_snapshots_are_no_files_of_seeds(tmp_path):

@@ -109,17 +109,18 @@ class LeagueResult:
             for row in players
         ]
         heads = ["rank", "player", "Elo [95 %]", "", "games", "points"]
-        return notebook(self._title, table(heads, rows), *self.notes())
+        return notebook(self.title, table(heads, rows), *self.notes())
 
     def __str__(self) -> str:
         """The players by rating, one a line."""
         rows = [(row, elo_text(row)) for row in self.rows()]
         width = max((len(elo) for _, elo in rows), default=0)
         lines = [f"{row['rank']:3}  {elo:{width}}  {on_one_line(row['player'])}" for row, elo in rows]
-        return "\n".join([self._title, *lines, *self.notes()])
+        return "\n".join([self.title, *lines, *self.notes()])
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """The game, and how many players and games."""
         so_far = "" if self.complete else " so far"
         return f"{self.game}: {len(self.players)} players, {self.games:,} games{so_far}"
 

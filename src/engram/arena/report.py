@@ -152,8 +152,7 @@ class MatchResult(Standing):
         if self.means is None:
             return self.elo_text
         means = self.means
-        size = max(abs(means.a), abs(means.b))
-        shift, low, high = (_in_units(number, size, "+") for number in (means.difference, means.low, means.high))
+        shift, low, high = (_in_units(number, means, "+") for number in (means.difference, means.low, means.high))
         return f"{shift} [{low}, {high}]"
 
     def _figures(self) -> list[str]:
@@ -186,8 +185,7 @@ class MatchResult(Standing):
             score = 100 * (self.score if side == "A" else 1.0 - self.score)
             counts: tuple[str, ...] = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
             if self.means is not None:
-                size = max(abs(self.means.a), abs(self.means.b))
-                counts = (_in_units(self.means.a if side == "A" else self.means.b, size),)
+                counts = (_in_units(self.means.a if side == "A" else self.means.b, self.means),)
             spending = f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"
             rows.append((side, on_one_line(spent.player), *counts, *spending))
         return rows
@@ -255,8 +253,9 @@ def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
-def _in_units(number: float, size: float, sign: str = "") -> str:
-    """An outcome in a game's units, beside figures of a size; with sign `+` a difference of outcomes."""
+def _in_units(number: float, means: Means, sign: str = "") -> str:
+    """An outcome in a game's units, with the digits that its match's means need; sign `+`: a difference of outcomes."""
+    size = max(abs(means.a), abs(means.b))
     if abs(number) >= 100.0:
         return f"{number:{sign},.1f}"
     if 0.0 < size < 1e-6:

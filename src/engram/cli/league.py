@@ -94,7 +94,6 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
     from engram.arena.league import elo_text
 
     rows = result.rows()
-    count = f"{len(rows)} players, {result.games} games{'' if result.complete else ' so far'}"
     print_table([
         {
             "#": row["rank"], "player": row["player"], "Elo [95 %]": elo_text(row),
@@ -105,7 +104,7 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
             "pairs 0 ½ 1 1½ 2": " ".join(map(str, row["pentanomial"])),
         }
         for row in rows
-    ], title=f"{result.game}: {count}{budget and f', {budget} a move'}")  # fmt: skip
+    ], title=f"{result.title}{budget and f', {budget} a move'}")  # fmt: skip
     if len(rows) <= _MOST_SHOWN:
         cells = [["·" if share is None else f"{100 * share:.0f}" for share in row] for row in result.scores()]
         numbers = [str(rank) for rank in range(1, len(rows) + 1)]

@@ -80,11 +80,10 @@ def _compared(row: TruthRow, rows: list[TruthRow]) -> dict[str, float]:
 
 
 def _rule_table(rows: list[TruthRow]) -> list[dict[str, str]]:
-    first = {row.simulations: row for row in rows if row.search == rows[0].search}
     table = []
     for row in rows:
-        shift, low, high = difference(row, first[row.simulations])
-        compared = f"{100 * shift:+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}]"
+        shift = "{less:+.2f} % [{less_low:+.2f}, {less_high:+.2f}]"
+        compared = {name: 100 * share for name, share in _compared(row, rows).items()}
         table.append({
             "search": row.search,
             "simulations": f"{row.simulations:,}",
@@ -92,7 +91,7 @@ def _rule_table(rows: list[TruthRow]) -> list[dict[str, str]]:
             "root-mean-square error": f"{row.rmse:.3f} ± {NORMAL_95 * row.rmse_error:.3f}",
             "mistakes [95 %]": f"{100 * row.mistakes:.2f} % [{100 * row.mistakes_low:.2f}, "
                                f"{100 * row.mistakes_high:.2f}]",
-            "less those of the first [95 %]": "" if row.search == rows[0].search else compared,
+            "less those of the first [95 %]": shift.format(**compared) if compared else "",
         })  # fmt: skip
     return table
 

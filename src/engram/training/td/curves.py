@@ -96,7 +96,7 @@ def _states(points: Sequence[Point]) -> Chart:
         means = [max(1.0, float(np.mean([getattr(point, field) for point in group]))) for group in groups.values()]
         series.append(Series(name, list(groups), means, points=True))
     return Chart(
-        "Different states on the board, and states entered into the table, mean over seeds",
+        "States on the board, and entries into the table, mean over seeds",
         series,
         x="episodes",
         y="states",

@@ -154,9 +154,7 @@ def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, see
     A score and its own estimate of variance err together: 40 wins in 40 games have none. Such a score would count too
     much, and its opposite too little. So an observation of few games has mostly the variance of all, by games.
     """
-    pooled = _game_variance(entries)
-
-    is_noisy = any(entry.variance for entry in entries)
+    pooled, is_noisy = _game_variance(entries), any(entry.variance for entry in entries)
 
     def variance(entry: Observation) -> float:
         if not entry.games or not is_noisy:
