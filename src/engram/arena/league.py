@@ -125,7 +125,7 @@ class LeagueResult:
         return f"{self.game}: {len(self.players)} players, {self.games:,} games{so_far}"
 
     def notes(self) -> list[str]:
-        """What limits these ratings, in sentences."""
+        """The limits of these ratings, in sentences."""
         if self.num_groups > 1:
             only = "only ratings of the same group compare; play more"
             return [f"no games connect {self.num_groups} groups of players: {only}"]

@@ -35,7 +35,7 @@ class SideAError(PlayerError):
 
 @contextmanager
 def blamed(side: str, text: str, when: str) -> Iterator[None]:
-    """Names the player of a side in an error of the block; a `Forfeit` passes.
+    """Raises an error of the block as one of a side's player; a `Forfeit` passes.
 
     Raises:
       PlayerError: of the block's error; a `SideAError` for side A.

@@ -22,7 +22,7 @@ _WIDTH, _SUMS = 8, 4  # numbers in a vector, and vectors of partial sums
 
 @intrinsic
 def inner_product(typingctx: Any, left: Any, right: Any) -> Any:
-    """Σ left_i·right_i of two contiguous float32 arrays of one length, in one order however it is compiled.
+    """Σ left_i·right_i of two contiguous float32 arrays of one length; the order of the sum is always the same.
 
     Number i goes to partial sum i mod 32; a rest of fewer than 32 is added last, one by one. Each product and its
     addition are rounded once.

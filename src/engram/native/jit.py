@@ -179,7 +179,7 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
 
 
 class _Linked(JITCodeLibrary):  # type: ignore[misc]
-    """Code for callers alone: they link it, optimise it with their own and make the machine code, all of it once."""
+    """Code that callers link into theirs: they alone optimise it and make machine code of it."""
 
     def _optimize_final_module(self) -> None:
         """Nothing: each caller optimises what it links."""
@@ -230,7 +230,7 @@ class _Kept(CPUDispatcher):  # type: ignore[misc]
 
 
 class _Compiled(_Kept):
-    """A Numba function for compiled callers: without wrappers for Python and machine code of its own.
+    """A Numba function for compiled callers, with neither wrappers for Python nor machine code of its own.
 
     The wrappers would take a fifth of compilation, that code and its optimisation a quarter to a third of the rest.
     Calls from Python go to a second Numba function, which the first such call makes and compiles.

@@ -61,7 +61,7 @@ class SavedTree:
         return icicle(part, lambda action: self.action_names[action], self._value, about=about)
 
     def _value(self, value: float) -> str:
-        """A value as people read it; of a game of two players with its view."""
+        """A value in the game's units; with two players it says for which."""
         return signed(self.in_units(value), 3) + (" for the first player" if self._has_two_players else "")
 
     @property

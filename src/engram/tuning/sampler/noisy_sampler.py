@@ -192,7 +192,7 @@ def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndar
 
 
 def _game_variance(entries: Sequence[Observation]) -> float:
-    """Variance of a game, the mean over the games of all observations; without one, that between equal players."""
+    """Variance of a game, the mean over the games of all observations; without any, that between equal players."""
     total = sum(entry.variance * entry.games**2 for entry in entries)
     return total / sum(entry.games for entry in entries) if total else _EVEN_VARIANCE
 
