@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from engram.arena.results import Results
 from engram.cli import console
 from engram.cli.app import app
-from engram.cli.console import Live, print_table
+from engram.cli.console import Live
 from engram.games.catalogue import GAMES, game
 from engram.games.go.sgf import read_sgf
 
@@ -232,22 +232,6 @@ def test_the_shell_completes_commands():
     shown = subprocess.run([sys.executable, "-c", "from engram.cli.app import app; app(prog_name='engram')"],
                            env={**os.environ, **variables}, capture_output=True, text=True)  # fmt: skip
     assert shown.stdout.split() == ["match", "move", "memory"]
-
-
-def test_a_table_beside_a_long_path_folds_and_loses_no_word(capsys):
-    row = {"game": "/" + "g" * 76, "budget a move": "100 simulations", "random moves": 4, "seed": 0, "games": 400}
-    row |= {"A": "uct", "B": "random", "outcome of A less B's [95 %]": "+1.127 [+0.915, +1.339]"}
-    print_table([row])
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 160 and lines[0].startswith("┏")
-    words = " ".join(lines).split()
-    assert {word for text in (*row, *map(str, row.values())) for word in text.split()} <= set(words)
-
-
-def test_a_table_shows_brackets_and_no_empty_column(capsys):
-    print_table([{"player": "uct", "peer": "", "ratio": 1.5}, {"player": "[bold]", "peer": None, "ratio": 2.0}])
-    text = capsys.readouterr().out
-    assert "[bold]" in text and "peer" not in text and "ratio" in text
 
 
 def test_bench_of_a_users_game_has_no_empty_columns(tmp_path):

@@ -11,8 +11,9 @@ from statistics import median
 from typing import Annotated, Any, Optional
 
 from engram.cli import options
-from engram.cli.console import Live, app, print_json, print_table
+from engram.cli.console import Live, app, print_json
 from engram.cli.options import option, real, whole
+from engram.cli.tables import print_table
 
 ROUNDS = 9
 COLUMNS = {

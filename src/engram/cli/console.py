@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -112,41 +112,6 @@ def print_json(data: Any) -> None:
 def show(data: Any, text: object, as_json: bool) -> None:
     """Prints a result: plain data for programs, or its text for people."""
     print_json(data) if as_json else typer.echo(printable(text))
-
-
-def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = None) -> None:
-    """Prints rows without empty columns; the width is that of the terminal, or 160 in a file or pipe.
-
-    Where a column would break its words, each row is a list of its cells.
-    """
-    from rich.cells import cell_len
-    from rich.console import Console
-    from rich.table import Table
-
-    headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
-    cells = [[on_one_line("" if row[heading] is None else row[heading]) for heading in headings] for row in rows]
-    columns = list(zip(headings, *cells, strict=True))
-    widths = [max(map(cell_len, column)) for column in columns]
-    least = [max(map(cell_len, " ".join(column).split()), default=0) for column in columns]
-    console = Console(width=None if sys.stdout.isatty() else 160, markup=False)
-    room = console.width - 3 * len(columns) - 1
-    fits = sum(least) <= room
-    table = Table(title=title and on_one_line(title), title_justify="left", show_header=fits, show_lines=not fits)
-    if fits:
-        while sum(widths) > room:  # Rich itself would shrink a column below its words, and cut the last one off
-            widths[max(range(len(widths)), key=lambda place: widths[place] - least[place])] -= 1
-        for heading, width in zip(headings, widths, strict=True):
-            table.add_column(heading, overflow="fold", width=width)
-        for texts in cells:
-            table.add_row(*texts)
-    else:
-        table.add_column(overflow="fold")
-        for texts in cells:
-            pairs = zip(headings, texts, strict=True)
-            table.add_row("\n".join(f"{heading}: {text}" for heading, text in pairs if text))
-    with console.capture() as shown:  # Rich itself would end the program at a broken pipe
-        console.print(table)
-    typer.echo(shown.get(), nl=False)
 
 
 class Live:

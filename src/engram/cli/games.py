@@ -8,7 +8,8 @@ from typing import Any
 import typer
 
 from engram.cli import options
-from engram.cli.console import app, print_json, print_table
+from engram.cli.console import app, print_json
+from engram.cli.tables import print_table
 
 
 @app.command()

@@ -8,9 +8,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 from engram.cli import options
-from engram.cli.console import Live, app, print_json, print_table, say
+from engram.cli.console import Live, app, print_json, say
 from engram.cli.match import line
 from engram.cli.options import option, whole
+from engram.cli.tables import Form, print_table
 
 if TYPE_CHECKING:
     from engram.arena.league import LeagueResult
@@ -39,6 +40,7 @@ def league(
     allow_unequal: options.AllowUnequal = False,
     database: options.Database = "engram.sqlite",
     plot: Annotated[Optional[Path], option("Draw the ratings into this file: .png, .pdf or .svg.")] = None,
+    form: options.Format = Form.TEXT,
     as_json: options.Json = False,
 ) -> None:
     """Which of many players is strongest? Ratings with intervals; repeat the command to resume."""
@@ -64,7 +66,7 @@ def league(
             )  # fmt: skip
     except arena.LeagueInterrupted as interrupt:
         result, interrupted = interrupt.result, True
-    print_json(result.to_json()) if as_json else print_ratings(result)
+    print_json(result.to_json()) if as_json else print_ratings(result, form=form)
     if plot is not None:
         _plot(result, plot)
     if interrupted:
@@ -89,7 +91,7 @@ def _lead(row: dict[str, Any]) -> str:
     return "" if row["lead_low"] is None else f"at least {row['lead_low']:+.0f}"
 
 
-def print_ratings(result: LeagueResult, budget: str = "") -> None:
+def print_ratings(result: LeagueResult, budget: str = "", form: Form = Form.TEXT) -> None:
     """Prints a league's players by rating, their scores, and the limits of these figures."""
     from engram.arena.league import elo_text
 
@@ -104,12 +106,12 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
             "pairs 0 ½ 1 1½ 2": " ".join(map(str, row["pentanomial"])),
         }
         for row in rows
-    ], title=f"{result.title}{budget and f', {budget} a move'}")  # fmt: skip
+    ], title=f"{result.title}{budget and f', {budget} a move'}", form=form)  # fmt: skip
     if len(rows) <= _MOST_SHOWN:
         cells = [["·" if share is None else f"{100 * share:.0f}" for share in row] for row in result.scores()]
         numbers = [str(rank) for rank in range(1, len(rows) + 1)]
         scores = zip(numbers, cells, strict=True)
-        print_table([{"score %": at, **dict(zip(numbers, row, strict=True))} for at, row in scores])
+        print_table([{"score %": at, **dict(zip(numbers, row, strict=True))} for at, row in scores], form=form)
     for note in result.notes():
         say(note)
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Optional
 import typer
 
 from engram.cli import options
-from engram.cli.console import Live, app, print_json, print_table, show
+from engram.cli.console import Live, app, print_json, show
 from engram.cli.options import option, real, whole
+from engram.cli.tables import print_table
 from engram.cli.typed import typed
 
 memory_app = typer.Typer(help="Build, inspect, ask, merge and prune memories in files.", no_args_is_help=True)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from engram.cli.tables import Form
+
 if TYPE_CHECKING:
     from engram.drivers.limit import Limit
 
@@ -41,6 +43,12 @@ def _number(about: str, names: tuple[str, ...], of: type, kind: str, allowed: Ca
     return typer.Option(*names, help=about, parser=parse, metavar=f"<{of.__name__}>")
 
 
+def _form(text: str) -> Form:
+    if text not in list(Form):
+        raise typer.BadParameter(f"it must be {', '.join(list(Form)[:-1])} or {list(Form)[-1]}, not {text}")
+    return Form(text)
+
+
 def option(about: str, *names: str) -> Any:
     """An option of any other kind."""
     return typer.Option(*names, help=about)
@@ -49,6 +57,15 @@ def option(about: str, *names: str) -> Any:
 Game = Annotated[str, option("Game, such as connect_four, go:9 or my_game.py:hex.", "--game", "-g")]
 Search = Annotated[str, option("Search, such as 'uct(exploration=1.0)'.", "--search", "-s")]
 Json = Annotated[bool, option("Print plain JSON for programs.", "--json")]
+Format = Annotated[
+    Form,
+    typer.Option(
+        "--format",
+        help="How tables are written; LaTeX needs the package booktabs.",
+        parser=_form,
+        metavar="|".join(Form),
+    ),
+]
 Simulations = Annotated[Optional[int], whole("Simulations a move.", "--simulations", "-n")]
 Seconds = Annotated[Optional[float], real("Seconds a move.", "--seconds", above=True, high=1e7)]
 SideSimulations = Annotated[Optional[int], whole("Simulations a move of this side alone.")]

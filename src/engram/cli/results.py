@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from engram.cli import options
-from engram.cli.console import app, print_json, print_table, say, show
+from engram.cli.console import app, print_json, say, show
 from engram.cli.options import option
+from engram.cli.tables import Form, print_table
 from engram.printable import on_one_line
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def results(
     sgf: Annotated[Optional[Path], option("Write the games of Go of one match into this folder.")] = None,
     database: options.Database = "engram.sqlite",
     allow_files: options.AllowFiles = False,
+    form: options.Format = Form.TEXT,
     as_json: options.Json = False,
 ) -> None:
     """List and compare the matches that a database holds."""
@@ -44,14 +46,14 @@ def results(
         if matches and len(matches) == 1:
             if ratings:
                 raise InvalidParameter("--ratings rates the players of several matches: leave the number out")
-            return _show_match(recorded, matches[0], games, sgf, allow_files, as_json)
+            return _show_match(recorded, matches[0], games, sgf, allow_files, as_json, form)
         for wanted, name in ((sgf is not None, "--sgf writes"), (games, "--games shows")):
             if wanted:
                 raise InvalidParameter(f"{name} the games of one match: give its number")
         numbers = matches or [record.id for record in recorded.matches() if record.recorded]
         rows = _readable(recorded, numbers)
     if ratings:
-        return _show_ratings(rows, as_json)
+        return _show_ratings(rows, as_json, form)
     # One player's mean returns are no scores.
     first = rows[0] if matches and rows and rows[0].means is None else None
     shifts = [_difference(row, first) if first and row.means is None and row is not first else {} for row in rows]
@@ -63,10 +65,11 @@ def results(
         say("no match is recorded here; `engram serve` shows the curves of trainings")
         return None
     files = [{"files": setup.sources[:6] if versions[tuple(setup.texts)] > 1 else ""} for setup in setups]
-    print_table([_cells(row, *shift.values()) | mark for row, shift, mark in zip(rows, shifts, files, strict=True)])
+    cells = [_cells(row, *shift.values()) | mark for row, shift, mark in zip(rows, shifts, files, strict=True)]
+    print_table(cells, form=form)
 
 
-def _show_ratings(rows: list[MatchResult], as_json: bool) -> None:
+def _show_ratings(rows: list[MatchResult], as_json: bool, form: Form) -> None:
     from engram.arena.league import rated_players
     from engram.arena.sources import is_out_of_date
     from engram.cli.league import print_ratings
@@ -84,11 +87,11 @@ def _show_ratings(rows: list[MatchResult], as_json: bool) -> None:
     if not leagues:
         say("no three players in this database have met in one two-player game at one budget")
     for budget, league in leagues:
-        print_ratings(league, budget)
+        print_ratings(league, budget, form)
 
 
 def _show_match(
-    recorded: Results, number: int, with_games: bool, sgf: Path | None, allow_files: bool, as_json: bool
+    recorded: Results, number: int, with_games: bool, sgf: Path | None, allow_files: bool, as_json: bool, form: Form
 ) -> None:
     from engram.arena.report import recorded_result
     from engram.errors import DatabaseError, EngramError
@@ -116,7 +119,10 @@ def _show_match(
             data["games_not_counted"] = others = len(records) - result.games if has_ended else 0
             if others:
                 texts.append(f"games that do not count, because the test had ended: {others}")
-    show(data, "\n".join(texts), as_json)
+    if form is Form.TEXT or as_json:
+        return show(data, "\n".join(texts), as_json)
+    rows = [{**row, "moves": " ".join(row["moves"])} for row in data.get("game_records", [])]
+    print_table(rows or [_cells(result)], form=form)
 
 
 def _write_games(folder: Path, game: Game, result: MatchResult, records: list[GameRecord]) -> None:

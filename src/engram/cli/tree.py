@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from engram.cli import options
-from engram.cli.console import app, print_json, print_table
+from engram.cli.console import app, print_json
 from engram.cli.options import whole
+from engram.cli.tables import print_table
 from engram.printable import on_one_line, printable
 
 if TYPE_CHECKING:

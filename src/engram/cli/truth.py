@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from engram.cli import options
-from engram.cli.console import Live, app, print_json, print_table, say
+from engram.cli.console import Live, app, print_json, say
 from engram.cli.options import option, whole
+from engram.cli.tables import Form, print_table
 from engram.cli.typed import typed
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def truth(
     cluster: options.Cluster = None,
     gpu_share: options.GpuShare = 0.0,
     output: Annotated[Optional[Path], option("Folder for the figures, a plot and a report.", "--output", "-o")] = None,
+    form: options.Format = Form.TEXT,
     as_json: options.Json = False,
 ) -> None:
     """Measure backup rules, or memories, against the exact values of a small game."""
@@ -96,8 +98,8 @@ def truth(
         truth_views.write(view, game, rows, output / f"{view.name}.html", **how)
     if as_json:
         return print_json([asdict(row) | view.more(row, rows) for row in rows])
-    print_table(view.table(rows))
-    typer.echo(view.caption(game, rows[0]))
+    print_table(view.table(rows), form=form)
+    typer.echo(view.caption(game, rows[0]), err=form is not Form.TEXT)
 
 
 def _measurement(

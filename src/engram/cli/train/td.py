@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from engram.cli import options
-from engram.cli.console import Live, print_json, print_table
+from engram.cli.console import Live, print_json
 from engram.cli.options import option, real, whole
+from engram.cli.tables import print_table
 from engram.cli.train.training import plan_of, train_app
 from engram.cli.typed import typed, without_folders
 
