@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 optuna = pytest.importorskip("optuna")
-from optuna.distributions import FloatDistribution, IntDistribution  # noqa: E402
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
 
 pytest.importorskip("botorch")
 
@@ -20,11 +20,14 @@ from engram.tuning.sampler import (  # noqa: E402
     Observation,
     Surrogate,
     best_of,
+    coordinates,
     gain_per_game,
     observations,
     observe,
+    places_of,
     surrogate_of,
     unit_of,
+    units,
     values_at,
 )
 from engram.tuning.space import space  # noqa: E402
@@ -196,6 +199,56 @@ def test_whole_numbers_are_valued_where_they_are():
     assert best.point[0] in (places[1], places[2])
     assert best.mean == pytest.approx(float(surrogate.mean(np.array([best.point]))[0]))
     assert best.mean < float(surrogate.mean(surrogate.summit()[None])[0])
+
+
+WORDS = {
+    "x": FloatDistribution(0.0, 1.0),
+    "word": CategoricalDistribution(("a", "b", "c", "d")),
+    "n": IntDistribution(1, 3),
+}
+
+
+def test_words_have_a_coordinate_each_and_come_back():
+    values = {"x": 0.25, "word": "c", "n": 2}
+    point = units(WORDS, values)
+    assert point == [0.25, 0.0, 0.0, 1.0, 0.0, 0.5] and values_at(WORDS, point) == values
+    assert coordinates(WORDS) == {"x": slice(0, 1), "word": slice(1, 5), "n": slice(5, 6)}
+    inner = np.array([[0.3, 0.2, 0.6, 0.1, 0.55, 0.4]])
+    assert places_of(WORDS, inner).tolist() == [[0.3, 0.0, 1.0, 0.0, 0.0, 0.5]]
+    with pytest.raises(ValueError, match="6 coordinates"):
+        values_at(WORDS, point[:-1])
+
+
+def test_no_word_is_nearer_to_one_than_to_another():
+    points = np.array([units(WORDS, {"x": 0.5, "word": word, "n": 2}) for word in "abcd"])
+    surrogate = Surrogate(points, [0.5, 0.6, 0.4, 0.5], [1e-3] * 4)
+    covariance = Surrogate(points[:1], [0.5], [1e-3]).joint(points)[1]
+    assert covariance[1, 2] == pytest.approx(covariance[1, 3]) == pytest.approx(covariance[2, 3])
+    assert np.argmax(surrogate.mean(points)) == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_best_word_is_found_with_its_number(seed):
+    """The words' order says nothing, and each has another best x."""
+    words = {"a": (0.50, 0.2), "b": (0.62, 0.8), "c": (0.52, 0.1), "d": (0.55, 0.5)}
+
+    def truth(values):
+        top, place = words[values["word"]]
+        return top - 0.3 * (values["x"] - place) ** 2
+
+    space_of_words = {name: WORDS[name] for name in ("x", "word")}
+    generator = np.random.default_rng(seed)
+    sampler = NoisySampler(space_of_words, trial_games=400, slice_games=400, seed=seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for _ in range(20):
+        trial = study.ask()
+        values = {"word": trial.suggest_categorical("word", list("abcd")), "x": trial.suggest_float("x", 0.0, 1.0)}
+        score = generator.binomial(400, truth(values)) / 400
+        observe(trial, score, 0.25 / 400, 400)
+        study.tell(trial, score)
+    best = best_of(surrogate_of(observations(space_of_words, study.get_trials())), space_of_words)
+    assert values_at(space_of_words, best.point)["word"] == "b" and sorted(best.point[1:]) == [0, 0, 0, 1]
+    assert truth(values_at(space_of_words, best.point)) > 0.58
 
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter")

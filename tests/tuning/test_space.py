@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engram.errors import EngramError, InvalidParameter, InvalidSpecification
 from engram.presets.catalogue import preset
 from engram.tuning.sampler import unit_of, units, value_at
-from engram.tuning.space import Tunable, parse_tunable, space
+from engram.tuning.space import Choice, Tunable, parse_tunable, space
 
 
 def test_values_become_a_search_that_can_be_made():
@@ -47,6 +47,31 @@ def test_whole_numbers_in_the_logarithm_and_narrow_ranges():
     assert space("uct", tune=["exploration=0.2:3"]).specification({"exploration": 1 / 3}) == "uct(exploration=0.333333)"
 
 
+def test_words_become_a_search_that_can_be_made():
+    tune = ["decision=robust|lcb", "backup = average | erwa(step=0.10)|Average()", "expand_after=1:8:int"]
+    with pytest.raises(InvalidParameter, match="two or more different words"):
+        space("uct", tune=["decision=lcb|lcb"])
+    where = space("uct", tune=tune[:2])
+    assert where.tunables[1] == Choice("backup", ("average", "erwa(step=0.1)", "Average"))
+    where = space("uct", tune=[tune[0], "backup=average|erwa(step=0.10)", tune[2]])
+    assert where.middle == {"decision": "robust", "backup": "average", "expand_after": 4}
+    text = where.specification({"decision": "lcb", "backup": "erwa(step=0.1)", "expand_after": 2})
+    assert text == "uct(backup=erwa(step=0.1), decision=lcb, expand_after=2)" and preset(text).text == text
+
+
+def test_words_of_other_kinds():
+    where = space("uct", tune=["solver=true|false", "first_play_urgency=0.5|none"])
+    assert where.specification({"solver": "true", "first_play_urgency": "none"}) == (
+        "uct(first_play_urgency=none, solver=true)"
+    )
+
+
+@pytest.mark.parametrize("text", ["x=a||b", "x=a|", "x=|", "x=a|b,c", "x=a|b=1", "x=a|b)("])
+def test_words_that_are_none(text):
+    with pytest.raises(InvalidSpecification):
+        parse_tunable(text)
+
+
 @pytest.mark.parametrize("text", ["exploration", "exploration=1", "=1:2", "x=a:b", "x=1:2:cubic", "x=1:2:log:log"])
 def test_what_is_no_range(text):
     with pytest.raises(InvalidSpecification, match="name=low:high"):
@@ -79,6 +104,8 @@ def test_ranges_that_are_none(text):
         ("uct(backup=softmax)", {"knots": 0}, "1 to 32"),
         ("uct", {"tune": ["exploration=1:2", "exploration=1:3"]}, "twice"),
         ("uct(backup=softmax)", {"knots": 3, "tune": ["backup.knots=1:2"]}, "take one of them"),
+        ("uct(backup=softmax)", {"knots": 3, "tune": ["backup=erwa|softmax"]}, "whose words replace it"),
+        ("uct(backup=erwa)", {"tune": ["backup.step=0:1", "backup=erwa|td"]}, "backup.step is a part of backup"),
     ],
 )
 def test_spaces_that_are_none(search, options, sentence):

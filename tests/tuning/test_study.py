@@ -31,7 +31,7 @@ from engram.arena.database import Database
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.cli.app import app
-from engram.errors import DatabaseError, InvalidSpecification
+from engram.errors import DatabaseError, EngramError, InvalidSpecification
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
@@ -351,6 +351,37 @@ def test_a_study_of_one_slice_has_its_report(tmp_path):
     report = json.loads((tmp_path / "r" / "tuning.json").read_text())
     assert len(report["progress"]) == 1
     assert len(report["slices"]["exploration"]["mean"]) == len(report["slices"]["exploration"]["value"])
+
+
+def test_a_study_of_words_is_resumed_confirmed_and_reported(tmp_path):
+    file = str(tmp_path / "s.sqlite")
+    words = ["tune", "-g", "tic_tac_toe", "-s", "uct", "--against", "random", "-n", "20", "--trial-games", "20"]
+    words += ["--max-games", "140", "--confirm-games", "20", "--storage", file, "--report", str(tmp_path / "r")]
+    words += ["--tune", "backup=average|erwa(step=0.1)|softmax", "--tune", "exploration=0.2:3:log"]
+    first = CliRunner().invoke(app, words)
+    assert first.exit_code == 0, first.output
+    again = CliRunner().invoke(app, words)
+    assert again.stdout == first.stdout and re.search(
+        r"best: uct\(backup=(average|erwa\(step=0.1\)|softmax)", again.stdout
+    )
+    report = json.loads((tmp_path / "r" / "tuning.json").read_text())
+    scores = report["slices"]["backup"]
+    assert sorted(scores["value"]) == ["average", "erwa(step=0.1)", "softmax"]
+    at = scores["mean"][scores["value"].index(report["values"]["backup"])]
+    assert at == pytest.approx(report["posterior"]["mean"], abs=1e-6), "the slices lead through the recommended point"
+    assert set(report["importance"]) == {"backup", "exploration"}
+    page = (tmp_path / "r" / "index.html").read_text()
+    assert "Words of backup, the rest as recommended" in page and "Score along exploration" in page
+    with closing(sqlite3.connect(file)) as database:
+        (name,) = database.execute("select study_name from studies").fetchone()
+    recorded, entries, _ = recorded_study(file, name)
+    assert recorded.choices[0].name == "backup" and {len(entry.point) for entry in entries} == {4}
+
+
+def test_a_word_of_which_no_player_is_made_is_refused_before_a_trial(tmp_path):
+    wrong = replace(objective(tmp_path / "s.sqlite"), space=space("uct", tune=["backup=average|averag"]))
+    with pytest.raises(EngramError, match="averag"):
+        wrong.check()
 
 
 def test_games_that_are_resigned_make_another_study(tmp_path):

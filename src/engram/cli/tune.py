@@ -26,8 +26,9 @@ def tune(
     against: Annotated[str, option("Player to score against.")] = "uct",
     knots: Annotated[Optional[int], whole("Knots of the backup rule's function h.", high=32)] = None,
     knot_range: Annotated[str, option("Range of each knot.")] = "-4:6",
-    number: Annotated[
-        Optional[list[str]], option("A number: exploration=0.2:3:log, expand_after=1:8:int. Repeatable.", "--tune")
+    tuned: Annotated[
+        Optional[list[str]],
+        option("Numbers, exploration=0.2:3:log, expand_after=1:8:int; or words, decision=robust|lcb.", "--tune"),
     ] = None,
     max_games: Annotated[int, whole("Games of all trials and the confirmation.")] = 5000,
     confirm_games: Annotated[
@@ -51,7 +52,7 @@ def tune(
     report: Annotated[Optional[Path], option("Folder for index.html, tuning.png and tuning.json.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tune a backup function and other numbers by noisy matches, then confirm on fresh games."""
+    """Tune a backup function, other numbers and words by noisy matches, then confirm on fresh games."""
     from engram.plotting import new_figure
     from engram.storage import make_folder
     from engram.tuning import require
@@ -64,7 +65,7 @@ def tune(
     if simulations is None and seconds is None:
         simulations = 1000
     objective = MatchObjective(
-        game=game, space=space(search, knots=knots, knot_range=_range(knot_range), tune=number or []), against=against,
+        game=game, space=space(search, knots=knots, knot_range=_range(knot_range), tune=tuned or []), against=against,
         simulations=simulations, seconds=seconds, opening_moves=opening_moves, resign=resign, seed=seed,
         database=storage,
     )  # fmt: skip

@@ -18,8 +18,8 @@ from engram.pictures.report import write_report as write_page
 from engram.search.schedules import Staircase
 from engram.storage import make_folder, write_text
 from engram.tuning.findings import Findings, LearnedFunction, profile
-from engram.tuning.sampler import value_at
-from engram.tuning.space import Space
+from engram.tuning.sampler import coordinates, value_at
+from engram.tuning.space import Choice, Space, Tunable
 
 # The paper's optima, g over 5000 absolute visits; h = g + ln B is the same function of u = n/B.
 PAPER = "Bayesian optimization for backpropagation in Monte-Carlo tree search (2020)"
@@ -63,8 +63,8 @@ def write_report(
 
     draw(folder / "tuning.png", title, shown, more=[importance] if len(findings.importance) > 1 else [])
     write_text(folder / "tuning.json", json.dumps(data, indent=1))
-    question = f"Which numbers of {space.search} score most? They were tuned by noisy matches, then played afresh."
-    panels = _panels(data, shown, confirmation)
+    question = f"Which values of {space.search} score most? They were tuned by noisy matches, then played afresh."
+    panels = _panels(data, shown, confirmation, space.choices)
     write_page(folder / "index.html", title, question, *panels, command=command, settings=settings)
 
 
@@ -93,7 +93,9 @@ def _data(title: str, space: Space, findings: Findings, confirmation: MatchResul
     }  # fmt: skip
 
 
-def _panels(data: dict[str, Any], shown: list[Chart], confirmation: MatchResult | None) -> list[Markup]:
+def _panels(
+    data: dict[str, Any], shown: list[Chart], confirmation: MatchResult | None, choices: list[Choice]
+) -> list[Markup]:
     """The parts of the page."""
     posterior = data["posterior"]
     top = [
@@ -102,7 +104,7 @@ def _panels(data: dict[str, Any], shown: list[Chart], confirmation: MatchResult 
         for entry in data["top"]
     ]  # fmt: skip
     shares = [
-        [name, Markup(f"{bar(share)} {share:.2f}"), f"{data['values'][name]:g}"]
+        [name, Markup(f"{bar(share)} {share:.2f}"), _plain(data["values"][name])]
         for name, share in data["importance"].items()
     ]
     return [
@@ -114,15 +116,28 @@ def _panels(data: dict[str, Any], shown: list[Chart], confirmation: MatchResult 
         ),
         section("Confirmation, fresh games", "not played yet" if confirmation is None else confirmation.tables()),
         section("What was learned", pictures(shown)),
-        section("Importance", table(["number", "total effect", "recommended"], shares)),
+        *(_of_words(choice.name, data["slices"][choice.name]) for choice in choices),
+        section("Importance", table(["name", "total effect", "recommended"], shares)),
         section("Best trials by posterior mean", table(["search", "games", "score, 95 %", "posterior, 95 %"], top)),
     ]
+
+
+def _plain(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _of_words(name: str, scores: dict[str, list[Any]]) -> Markup:
+    """The posterior of each word, best first."""
+    rows = sorted(zip(scores["mean"], scores["deviation"], scores["value"], strict=True), reverse=True)
+    texts = [[word, f"{100 * mean:.1f} % ± {196 * deviation:.1f}"] for mean, deviation, word in rows]
+    return section(f"Words of {name}, the rest as recommended", table(["word", "posterior, 95 %"], texts))
 
 
 def curves(space: Space, findings: Findings) -> list[Chart]:
     """The learned function beside those of the paper, the score along each other number, and the progress."""
     charts = [] if findings.function is None else _functions(space, findings.function)
-    charts += [_along(name, space, findings) for name in findings.slices]
+    numbers = [part for part in space.tunables if isinstance(part, Tunable) and part.name in findings.slices]
+    charts += [_along(number, space, findings) for number in numbers]
     games, means, errors = zip(*findings.progress, strict=True)
     progress = _posterior(games, means, errors)
     return [*charts, Chart("Progress: the best posterior mean", [progress], x="games in trials", **_SCORE)]
@@ -150,10 +165,10 @@ def _functions(space: Space, learned: LearnedFunction) -> list[Chart]:
     return charts
 
 
-def _along(name: str, space: Space, findings: Findings) -> Chart:
+def _along(tunable: Tunable, space: Space, findings: Findings) -> Chart:
     """The score along one number, with the trials as points."""
-    place = space.names.index(name)
-    tunable, trials, most = space.tunables[place], findings.trials, max(trial.games for trial in findings.trials)
+    name, trials, most = tunable.name, findings.trials, max(trial.games for trial in findings.trials)
+    place = coordinates(space.ranges)[name].start
     return Chart(
         f"Score along {name}{', the rest as recommended' if len(space.names) > 1 else ''}",
         [_posterior(*findings.slices[name])], x=name, **_SCORE, log_x=tunable.log,

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
 
 from engram.search.schedules import ExpIntegral
-from engram.tuning.sampler import Best, Observation, Surrogate, best_of, places_of, surrogate_of, value_at
+from engram.tuning.sampler import (
+    Best,
+    Observation,
+    Surrogate,
+    best_of,
+    coordinates,
+    num_coordinates,
+    places_of,
+    surrogate_of,
+    values_at,
+)
 from engram.tuning.space import Space, is_knot
 
 _DRAWS = 200
@@ -34,17 +45,17 @@ class Findings:
     """The contents of the report.
 
     Attributes:
-      best: the recommended point. values: its numbers by name.
+      best: the recommended point. values: its numbers and words by name.
       function: the learned function; None if no knots were tuned.
       progress: (games spent, highest posterior mean, its deviation), over the trials in their order.
-      importance: by name, the share of the posterior mean's variance over the space that depends on a number (total
+      importance: by name, the share of the posterior mean's variance over the space that depends on it (total
         effect; shares may sum to more than 1).
-      slices: by name of a scalar, (values, means, deviations) along it through the recommended point.
+      slices: by name of a scalar or a choice, (values, means, deviations) along it through the recommended point.
       top: observations by posterior mean, each with mean and deviation. trials: all observations.
     """
 
     best: Best
-    values: dict[str, float]
+    values: dict[str, Any]
     function: LearnedFunction | None
     progress: list[tuple[int, float, float]]
     importance: dict[str, float]
@@ -87,24 +98,24 @@ def profile(rule: str | None, knots: Sequence[float], u: np.ndarray) -> np.ndarr
 
 
 def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int) -> dict[str, float]:
-    """Total effect of each number on a function over the unit cube (Jansen's estimator on Sobol points)."""
-    dimensions = len(space.tunables)
+    """Total effect of each name on a function over the unit cube (Jansen's estimator on Sobol points)."""
+    dimensions = num_coordinates(space.ranges)
     cube = qmc.Sobol(2 * dimensions, seed=seed % (1 << 31)).random(512)
-    sample, other = cube[:, :dimensions], cube[:, dimensions:]
+    sample, other = (places_of(space.ranges, half) for half in (cube[:, :dimensions], cube[:, dimensions:]))
     base = mean(sample)
     variance = float(np.var(base)) or np.inf
     shares = {}
-    for place, name in enumerate(space.names):
+    for name, part in coordinates(space.ranges).items():
         changed = sample.copy()
-        changed[:, place] = other[:, place]
+        changed[:, part] = other[:, part]
         shares[name] = float(np.mean((base - mean(changed)) ** 2) / 2.0 / variance)
     return shares
 
 
 def _learned_function(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> LearnedFunction:
     """The function at the recommended point, and the band of those at the maxima of drawn functions."""
-    scatter = qmc.Sobol(len(space.tunables), seed=seed % (1 << 31)).random(1 << _SCATTER)
-    places = np.unique(np.concatenate([points, scatter]), axis=0)
+    scatter = qmc.Sobol(num_coordinates(space.ranges), seed=seed % (1 << 31)).random(1 << _SCATTER)
+    places = np.unique(np.concatenate([points, places_of(space.ranges, scatter)]), axis=0)
     winners = places[np.argmax(surrogate.draws(places, _DRAWS), axis=1)]
     u = np.linspace(0.0, 1.0, 101)
     drawn = np.array([_profile_at(space, winner, u) for winner in winners])
@@ -127,11 +138,12 @@ def _progress(space: Space, observations: Sequence[Observation], seed: int) -> l
 
 
 def _slice(space: Space, surrogate: Surrogate, best: Best, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    place = space.names.index(name)
-    range_ = space.ranges[name]
-    units = np.unique(places_of({name: range_}, np.linspace(0.0, 1.0, _POINTS)[:, None]))
-    points = np.tile(best.point, (len(units), 1))
-    points[:, place] = units
+    axis = {name: space.ranges[name]}
+    width = num_coordinates(axis)
+    shifts = np.eye(width) if width > 1 else np.linspace(0.0, 1.0, _POINTS)[:, None]
+    parts = np.unique(places_of(axis, shifts), axis=0)
+    points = np.tile(best.point, (len(parts), 1))
+    points[:, coordinates(space.ranges)[name]] = parts
     mean, covariance = surrogate.joint(points)
-    values = np.array([value_at(range_, unit) for unit in units.tolist()])
+    values = np.array([values_at(axis, part)[name] for part in parts])
     return values, mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0))

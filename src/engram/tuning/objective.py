@@ -18,7 +18,7 @@ from engram.arena.report import MatchResult
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.intervals import NORMAL_95
 from engram.rng import derive_seed
-from engram.tuning.space import Space
+from engram.tuning.space import Space, Tunable
 
 CONFIRMATION = "confirmation"
 
@@ -50,7 +50,7 @@ class MatchObjective:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides the course of its games and the meaning of its trials; canonical."""
-        middle = self.space.values([0.5] * len(self.space.tunables))
+        middle = self.space.middle
         configuration = self.make(middle).to_json()
         names = ["game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "resign", "seed", "sources",
                  "version"]  # fmt: skip
@@ -66,12 +66,16 @@ class MatchObjective:
         return configuration_key(self.identity)
 
     def check(self) -> None:
-        """Makes the search at both ends of every range, and within; raises EngramError if a player cannot be made."""
-        middle = self.space.values([0.5] * len(self.space.tunables))
+        """Makes the search of each word, and at both ends of every range and within.
+
+        Raises:
+          EngramError: a player cannot be made.
+        """
+        middle = self.space.middle
         for tunable in self.space.tunables:
-            for value in (tunable.low, tunable.high):
+            for value in (tunable.low, tunable.high) if isinstance(tunable, Tunable) else tunable.words:
                 self.make({**middle, tunable.name: value})
-            if not tunable.integer:
+            if isinstance(tunable, Tunable) and not tunable.integer:
                 within = [tunable.low + share * (tunable.high - tunable.low) for share in _WITHIN]
                 faults = [self.fault_at({**middle, tunable.name: value}) for value in within]
                 integer = round(within[0])
@@ -80,19 +84,19 @@ class MatchObjective:
                         raise InvalidSpecification(f"{faults[0]}; a range of whole numbers is written LOW:HIGH:int")
 
     def play(
-        self, values: Mapping[str, float], name: int | str, games: int, *, workers: int = 1,
+        self, values: Mapping[str, Any], name: int | str, games: int, *, workers: int = 1,
         progress: Callable[[MatchResult], None] | None = None,
     ) -> MatchResult:  # fmt: skip
         """The match of a trial, or of the confirmation, up to `games` games; only missing games are played.
 
         Args:
-          values: of all numbers of the space.
+          values: of all names of the space.
           name: the trial's number, or `CONFIRMATION`: different names have different openings. games: in all, even.
         """
         setup = self._setup(values, games, derive_seed(self.seed, "tune", name))
         return play_match(setup, workers=workers, database=self.database, progress=progress)
 
-    def fault_at(self, values: Mapping[str, float]) -> str:
+    def fault_at(self, values: Mapping[str, Any]) -> str:
         """Why the player of a point cannot be made; empty if it can."""
         try:
             self.make(values)
@@ -100,13 +104,13 @@ class MatchObjective:
             return str(error)
         return ""
 
-    def make(self, values: Mapping[str, float]) -> MatchConfiguration:
+    def make(self, values: Mapping[str, Any]) -> MatchConfiguration:
         """The match of a point, without games. Raises EngramError if its player cannot be made."""
         setup = self._setup(values, 2, self.seed)
         setup.close()
         return setup.configuration
 
-    def _setup(self, values: Mapping[str, float], games: int, seed: int) -> MatchSetup:
+    def _setup(self, values: Mapping[str, Any], games: int, seed: int) -> MatchSetup:
         return configure(
             self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
             seconds=self.seconds, seed=seed, opening_moves=self.opening_moves, resign=self.resign,

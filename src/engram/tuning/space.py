@@ -1,10 +1,10 @@
-"""The numbers to tune: parts of a search's specification, named by their place in it.
+"""The numbers and words to tune: parts of a search's specification, named by their place in it.
 
     exploration            an option of the search itself
     backup.step            an option of one of its parts
     backup.knots[2]        one of the knots of a backup rule's function h
 
-A space turns values into the text of a search, so every number of a specification can be tuned.
+A space turns values into the text of a search, so every part of a specification can be tuned.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from engram.errors import InvalidParameter, InvalidSpecification, check_whole
-from engram.specification import Specification, Value, parse
-from engram.tuning.sampler import Knots, is_too_wide, values_at
+from engram.specification import Specification, Value, parse, value_text
+from engram.tuning.sampler import Knots, SearchSpace, is_too_wide, num_coordinates, values_at
 from engram.user_files import is_in_file, load
 
 KNOT_RANGE = (-4.0, 6.0)
 """Range of h. The paper's is [-1.48, 4.52] in relative form, and its optima touch both ends; so this is wider."""
 _TUNE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*([^:]+):([^:]+?)(?::(log|int|log:int|int:log))?\s*")
+_CHOOSE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*\|.*)")
 _DIGITS = 6
 
 
@@ -68,11 +70,32 @@ class Tunable:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Words to choose from, or other values: its place in the specification, and two or more texts of values."""
+
+    name: str
+    words: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(set(self.words)) < max(2, len(self.words)):
+            raise InvalidParameter(f"{self.name}: a choice has two or more different words")
+
+    @property
+    def range(self) -> CategoricalDistribution:
+        """The words as a distribution of Optuna."""
+        return CategoricalDistribution(self.words)
+
+    def rounded(self, value: str) -> Value:
+        """A word as a specification has it."""
+        return _value(value)
+
+
+@dataclass(frozen=True)
 class Space:
-    """A search, as a specification, with numbers left open: at least one, with different names."""
+    """A search, as a specification, with values left open: at least one, with different names."""
 
     search: str
-    tunables: tuple[Tunable, ...]
+    tunables: tuple[Tunable | Choice, ...]
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -82,14 +105,23 @@ class Space:
                 raise InvalidParameter(f"{name} is named twice")
         if self.num_knots and "backup.knots" in self.names:
             raise InvalidParameter("--knots and --tune backup.knots set the same numbers: take one of them")
+        for choice in self.choices:
+            for name in self.names:
+                if name.startswith(f"{choice.name}."):
+                    raise InvalidParameter(f"{name} is a part of {choice.name}, whose words replace it")
 
     @property
     def names(self) -> list[str]:
-        """The names of all numbers, in order."""
+        """The names of all that is tuned, in order."""
         return [tunable.name for tunable in self.tunables]
 
     @property
-    def ranges(self) -> dict[str, FloatDistribution | IntDistribution]:
+    def choices(self) -> list[Choice]:
+        """Those of words."""
+        return [tunable for tunable in self.tunables if isinstance(tunable, Choice)]
+
+    @property
+    def ranges(self) -> SearchSpace:
         """The ranges by name, as a search space of Optuna."""
         return {tunable.name: tunable.range for tunable in self.tunables}
 
@@ -97,7 +129,7 @@ class Space:
     def knots(self) -> Knots | None:
         """The knots, of one range, as the posterior takes them, or None."""
         first = self.tunables[0]
-        return Knots(self.num_knots, first.low, first.high) if self.num_knots else None
+        return Knots(self.num_knots, first.low, first.high) if self.num_knots and isinstance(first, Tunable) else None
 
     @property
     def num_knots(self) -> int:
@@ -110,7 +142,12 @@ class Space:
         backup = _read(self.search)[1].options.get("backup")
         return backup.name if self.num_knots and isinstance(backup, Specification) else None
 
-    def specification(self, values: Mapping[str, float]) -> str:
+    @property
+    def middle(self) -> dict[str, Any]:
+        """The values in the middle of each range, and the first word of each choice."""
+        return self.values([0.5] * num_coordinates(self.ranges))
+
+    def specification(self, values: Mapping[str, Any]) -> str:
         """The search with these values in it, canonical; raises InvalidSpecification if it has no place of a name."""
         prefix, specification = _read(self.search)
         knots = tuple(tunable.rounded(values[tunable.name]) for tunable in self.tunables if is_knot(tunable.name))
@@ -118,11 +155,11 @@ class Space:
             specification = _with(specification, ["backup", "knots"], knots)
         for tunable in self.tunables:
             if not is_knot(tunable.name):
-                number = tunable.rounded(values[tunable.name])
-                specification = _with(specification, tunable.name.split("."), number)
+                value = tunable.rounded(values[tunable.name])
+                specification = _with(specification, tunable.name.split("."), value)
         return prefix + specification.text
 
-    def values(self, point: Sequence[float]) -> dict[str, float]:
+    def values(self, point: Sequence[float]) -> dict[str, Any]:
         """The values at a point of the unit cube."""
         return values_at(self.ranges, point)
 
@@ -140,12 +177,13 @@ def space(
     Args:
       search: such as `uct(backup=softmax)`. knot_range: range of each knot.
       knots: number of knots of the backup rule's h, 1 to 32; None: no knots.
-      tune: scalars such as `exploration=0.2:3:log`, `backup.step=0.01:0.5`, `expand_after=1:8:int`.
+      tune: scalars such as `exploration=0.2:3:log`, `backup.step=0.01:0.5`, `expand_after=1:8:int`, and words such as
+        `decision=robust|lcb`.
 
     Raises:
-      InvalidSpecification, InvalidParameter: a text cannot be read, or names no number of the search.
+      InvalidSpecification, InvalidParameter: a text cannot be read, or names no part of the search.
     """
-    tunables = []
+    tunables: list[Tunable | Choice] = []
     if knots is not None:
         check_whole("knots", knots, 1, 32)
         if not isinstance(_read(search)[1].options.get("backup"), Specification):
@@ -154,21 +192,33 @@ def space(
     return Space(search, (*tunables, *map(parse_tunable, tune)))
 
 
-def parse_tunable(text: str) -> Tunable:
-    """A number to tune from `name=low:high`, with `:log`, `:int` or both behind it.
+def parse_tunable(text: str) -> Tunable | Choice:
+    """A number to tune from `name=low:high`, with `:log`, `:int` or both behind it; words from `name=word|word`.
 
     Raises:
       InvalidSpecification, InvalidParameter: the text is none of these, or its range is not valid.
     """
+    if choice := _CHOOSE.fullmatch(text):
+        return Choice(choice[1], tuple(value_text(_value(word)) for word in choice[2].split("|")))
     parts = _TUNE.fullmatch(text)
     try:
         if parts is None:
             raise ValueError
         low, high = float(parts[2]), float(parts[3])
     except ValueError:
-        raise InvalidSpecification(f"{text!r} is not name=low:high, as in exploration=0.2:3:log") from None
+        raise InvalidSpecification(
+            f"{text!r} is not name=low:high, as in exploration=0.2:3:log, nor name=word|word, as in decision=robust|lcb"
+        ) from None
     kinds = (parts[4] or "").split(":")
     return Tunable(parts[1], low, high, log="log" in kinds, integer="int" in kinds)
+
+
+def _value(text: str) -> Value:
+    """A value of an option from its text, such as `lcb`, `0.5` or `softmax(knots=[1, 2])`."""
+    around = parse(f"choice({text})")
+    if len(around.positional) != 1 or around.options:
+        raise InvalidSpecification(f"{text!r} is not one value")
+    return around.positional[0]
 
 
 def _read(search: str) -> tuple[str, Specification]:

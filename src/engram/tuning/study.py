@@ -21,7 +21,7 @@ from itertools import count
 from typing import Any
 
 import optuna
-from optuna.distributions import IntDistribution
+from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from scipy.stats import qmc
@@ -40,7 +40,7 @@ from engram.tuning import sampler
 from engram.tuning.findings import recommended
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
 from engram.tuning.sampler import GAMES, Best, NoisySampler, Observation, observe
-from engram.tuning.space import Space, Tunable
+from engram.tuning.space import Choice, Space, Tunable
 
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
 FAULT = "engram:fault"
@@ -268,7 +268,7 @@ class Study:
         """
         fault = self.objective.fault_at(trial.params)
         if fault:
-            self.objective.make(self.space.values([0.5] * len(self.space.tunables)))  # else the point is not the reason
+            self.objective.make(self.space.middle)  # else the point is not the reason
             self._leave_out(trial, fault)
         return not fault
 
@@ -301,9 +301,12 @@ class Study:
         ]
 
     def _choose(self, trial: Trial) -> None:
-        """Asks the sampler for the point of a trial; numbers that are recorded already stay."""
+        """Asks the sampler for the point of a trial; values that are recorded already stay."""
         trial.set_user_attr(CLAIM, self._claim())
         for name, range_ in self.space.ranges.items():
+            if isinstance(range_, CategoricalDistribution):
+                trial.suggest_categorical(name, range_.choices)
+                continue
             suggest = trial.suggest_int if isinstance(range_, IntDistribution) else trial.suggest_float
             suggest(name, range_.low, range_.high, log=range_.log)
 
@@ -401,7 +404,8 @@ def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], 
                 raise KeyError(name)
         study = optuna.load_study(study_name=name, storage=_storage(database))
         identity = study.user_attrs[IDENTITY]
-        space = Space(identity["search"], tuple(Tunable(**fields) for fields in identity["tunables"]))
+        kinds = ((Choice if "words" in fields else Tunable, fields) for fields in identity["tunables"])
+        space = Space(identity["search"], tuple(kind(**fields) for kind, fields in kinds))
         return space, sampler.observations(space.ranges, study.get_trials(deepcopy=False)), int(identity["seed"])
     except (KeyError, TypeError, ValueError, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         raise DatabaseError(redacted(f"{database} holds no study {name} that can be read: {error}")) from None

@@ -9,10 +9,13 @@ from .noisy_sampler import (
     Best,
     NoisySampler,
     Observation,
+    SearchSpace,
     best_among,
     best_of,
+    coordinates,
     gain_per_game,
     is_too_wide,
+    num_coordinates,
     observations,
     observe,
     places_of,
@@ -25,7 +28,7 @@ from .noisy_sampler import (
 from .surrogate import Knots, Surrogate
 
 __all__ = [
-    "ACQUISITIONS", "GAMES", "Best", "Knots", "NoisySampler", "Observation", "Surrogate", "best_among", "best_of",
-    "gain_per_game", "is_too_wide", "observations", "observe", "places_of", "surrogate_of", "unit_of", "units",
-    "value_at", "values_at",
+    "ACQUISITIONS", "GAMES", "Best", "Knots", "NoisySampler", "Observation", "SearchSpace", "Surrogate", "best_among",
+    "best_of", "coordinates", "gain_per_game", "is_too_wide", "num_coordinates", "observations", "observe",
+    "places_of", "surrogate_of", "unit_of", "units", "value_at", "values_at",
 ]  # fmt: skip

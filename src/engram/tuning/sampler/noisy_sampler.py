@@ -12,10 +12,10 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
@@ -33,16 +33,19 @@ _NEAR = 0.1  # deviation around it, in the unit cube
 _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 
 
-SearchSpace = Mapping[str, FloatDistribution | IntDistribution]
+NumberRange: TypeAlias = FloatDistribution | IntDistribution
+SearchSpace: TypeAlias = Mapping[str, NumberRange | CategoricalDistribution]
+"""What is sampled, by name. In the unit cube a number has one coordinate; words have one each, so none lies between
+two others, and the largest coordinate decides."""
 
 
-def is_too_wide(range_: FloatDistribution | IntDistribution) -> bool:
+def is_too_wide(range_: NumberRange) -> bool:
     """Whether the width of a range, or the ratio of its ends in a logarithmic one, is no finite number."""
     low, high = float(range_.low), float(range_.high)
     return not math.isfinite(high / low if range_.log else high - low)
 
 
-def unit_of(range_: FloatDistribution | IntDistribution, value: float) -> float:
+def unit_of(range_: NumberRange, value: float) -> float:
     """The place of a value in its range, in [0, 1]; linear, or in the logarithm."""
     if range_.single():
         return 0.0
@@ -51,49 +54,83 @@ def unit_of(range_: FloatDistribution | IntDistribution, value: float) -> float:
     return (value - range_.low) / (range_.high - range_.low)
 
 
-def value_at(range_: FloatDistribution | IntDistribution, unit: float) -> float:
+def value_at(range_: NumberRange, unit: float) -> float:
     """The value at a place of a range; places outside [0, 1] give its ends."""
     value = _real_at(range_, unit)
     return round(value) if isinstance(range_, IntDistribution) else value
 
 
-def _real_at(range_: FloatDistribution | IntDistribution, unit: float) -> float:
+def _real_at(range_: NumberRange, unit: float) -> float:
     unit, low, high = min(max(unit, 0.0), 1.0), range_.low, range_.high
     return min(max(low * (high / low) ** unit if range_.log else low + unit * (high - low), low), high)
 
 
-def units(space: SearchSpace, values: Mapping[str, float]) -> list[float]:
-    """Values as a point of the unit cube."""
-    return [unit_of(range_, values[name]) for name, range_ in space.items()]
+def coordinates(space: SearchSpace) -> dict[str, slice]:
+    """The coordinates of each name in a point of the unit cube."""
+    widths = [len(range_.choices) if isinstance(range_, CategoricalDistribution) else 1 for range_ in space.values()]
+    ends = itertools.accumulate(widths)
+    return {name: slice(end - width, end) for name, width, end in zip(space, widths, ends, strict=True)}
 
 
-def values_at(space: SearchSpace, point: Sequence[float]) -> dict[str, float]:
-    """The values at a point of the unit cube."""
-    return {name: value_at(range_, float(unit)) for (name, range_), unit in zip(space.items(), point, strict=True)}
+def num_coordinates(space: SearchSpace) -> int:
+    """The dimensions of the unit cube, d."""
+    return max(part.stop for part in coordinates(space).values())
+
+
+def units(space: SearchSpace, values: Mapping[str, Any]) -> list[float]:
+    """Values as a point (d,) of the unit cube."""
+    return [unit for name, range_ in space.items() for unit in _units_of(range_, values[name])]
+
+
+def _units_of(range_: NumberRange | CategoricalDistribution, value: Any) -> list[float]:
+    if isinstance(range_, CategoricalDistribution):
+        return np.eye(len(range_.choices))[int(range_.to_internal_repr(value))].tolist()
+    return [unit_of(range_, value)]
+
+
+def values_at(space: SearchSpace, point: Sequence[float]) -> dict[str, Any]:
+    """The values at a point (d,) of the unit cube; raises ValueError if it has other dimensions."""
+    if len(point) != num_coordinates(space):
+        raise ValueError(f"a point of {num_coordinates(space)} coordinates has not {len(point)}")
+    return {
+        name: range_.choices[int(np.argmax(point[part]))]
+        if isinstance(range_, CategoricalDistribution)
+        else value_at(range_, float(point[part][0]))
+        for (name, range_), part in zip(space.items(), coordinates(space).values(), strict=True)
+    }
 
 
 def places_of(space: SearchSpace, points: np.ndarray) -> np.ndarray:
-    """The points (n, d) of the unit cube moved to the places of their values: whole numbers have no others."""
+    """The points (n, d) of the unit cube moved to those of their values: whole numbers and words have no others."""
     moved = np.array(points, np.float64)
-    for place, range_ in enumerate(space.values()):
-        if isinstance(range_, IntDistribution):
-            moved[:, place] = [unit_of(range_, value_at(range_, unit)) for unit in moved[:, place].tolist()]
+    for range_, part in zip(space.values(), coordinates(space).values(), strict=True):
+        if isinstance(range_, CategoricalDistribution):
+            moved[:, part] = np.eye(len(range_.choices))[np.argmax(moved[:, part], axis=1)]
+        elif isinstance(range_, IntDistribution):
+            moved[:, part] = [[unit_of(range_, value_at(range_, unit))] for (unit,) in moved[:, part].tolist()]
     return moved
 
 
 def _around(space: SearchSpace, point: np.ndarray) -> np.ndarray:
-    """Points (m, d) of whole numbers on either side of a point, in up to six of its dimensions, and next to it else."""
-    choices: list[list[float]] = []
+    """Points (m, d) around one: the whole numbers on both its sides, and its two foremost words, of up to six values.
+
+    Of further values, the nearest.
+    """
+    choices: list[list[list[float]]] = []
     left = _MOST_SIDES
-    for range_, unit in zip(space.values(), point, strict=True):
-        if not isinstance(range_, IntDistribution):
-            choices.append([float(unit)])
+    for range_, part in zip(space.values(), coordinates(space).values(), strict=True):
+        most = 2 if left > 0 else 1
+        if isinstance(range_, CategoricalDistribution):
+            values = [range_.choices[place] for place in np.argsort(-point[part], kind="stable")[:most]]
+        elif isinstance(range_, IntDistribution):
+            real = _real_at(range_, float(point[part][0]))
+            values = sorted({math.floor(real), math.ceil(real)} if most > 1 else {round(real)})
+        else:
+            choices.append([[float(unit) for unit in point[part]]])
             continue
-        real = _real_at(range_, float(unit))
-        integers = {math.floor(real), math.ceil(real)} if left > 0 else {round(real)}
-        left -= len(integers) - 1
-        choices.append([unit_of(range_, value) for value in sorted(integers)])
-    return np.array(list(itertools.product(*choices)))
+        left -= len(values) - 1
+        choices.append([_units_of(range_, value) for value in values])
+    return np.array([list(itertools.chain(*parts)) for parts in itertools.product(*choices)])
 
 
 def observe(trial: Trial, score: float, variance: float, games: int) -> None:
@@ -143,9 +180,14 @@ def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Obse
         Observation(trial.number, tuple(units(space, trial.params)), *map(trial.user_attrs.get, recorded))
         for trial in trials
         if SCORE in trial.user_attrs and all(
-            name in trial.params and range_.low <= trial.params[name] <= range_.high for name, range_ in space.items()
+            name in trial.params and _has(range_, trial.params[name]) for name, range_ in space.items()
         )
     ]  # fmt: skip
+
+
+def _has(range_: NumberRange | CategoricalDistribution, value: Any) -> bool:
+    is_words = isinstance(range_, CategoricalDistribution)
+    return value in range_.choices if is_words else range_.low <= value <= range_.high
 
 
 def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
@@ -230,7 +272,8 @@ class NoisySampler(BaseSampler):
     Points of trials that other processes play at the moment count as pending, with fantasised scores.
 
     Args:
-      search_space: ranges by name, `FloatDistribution` or `IntDistribution` of Optuna without a step.
+      search_space: by name, Optuna's `FloatDistribution` or `IntDistribution` without a step, or
+        `CategoricalDistribution`.
       knots: that the first numbers are the knots of a function, if they are.
       trial_games: most games of a trial. slice_games: games of a slice.
       num_initial: default three for each dimension. seed: of all random numbers.
@@ -249,8 +292,10 @@ class NoisySampler(BaseSampler):
         if acquisition not in ACQUISITIONS:
             raise ValueError(f"no acquisition is called {acquisition!r}; there are {', '.join(ACQUISITIONS)}")
         for name, range_ in search_space.items():
-            if not isinstance(range_, FloatDistribution | IntDistribution) or range_.step not in (None, 1):
-                raise ValueError(f"{name} is not a range of numbers without a step: {range_}")
+            if isinstance(range_, CategoricalDistribution):
+                continue
+            if not isinstance(range_, NumberRange) or range_.step not in (None, 1):
+                raise ValueError(f"{name} is neither a range of numbers without a step nor a choice: {range_}")
             if is_too_wide(range_):
                 raise ValueError(f"{name} has a range that is too wide: {range_}")
         if not search_space:
@@ -277,7 +322,7 @@ class NoisySampler(BaseSampler):
         if study.direction != StudyDirection.MAXIMIZE:
             raise ValueError("a score is maximised: give the study direction='maximize'")
         if trial.number < self._num_initial or not observations(self._space, study.get_trials(deepcopy=False)):
-            sequence = qmc.Sobol(len(self._space), seed=self._seed % (1 << 31))
+            sequence = qmc.Sobol(num_coordinates(self._space), seed=self._seed % (1 << 31))
             point = sequence.random(1 << trial.number.bit_length())[trial.number]
         else:
             point = self._next if self._next is not None else self._choose(study, trial, trial.number)[0]
