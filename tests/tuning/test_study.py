@@ -371,7 +371,7 @@ def test_a_study_of_words_is_resumed_confirmed_and_reported(tmp_path):
     assert at == pytest.approx(report["posterior"]["mean"], abs=1e-6), "the slices lead through the recommended point"
     assert set(report["importance"]) == {"backup", "exploration"}
     page = (tmp_path / "r" / "index.html").read_text()
-    assert "Words of backup, the rest as recommended" in page and "Score along exploration" in page
+    assert "backup, the rest as recommended" in page and "Score along exploration" in page
     with closing(sqlite3.connect(file)) as database:
         (name,) = database.execute("select study_name from studies").fetchone()
     recorded, entries, _ = recorded_study(file, name)

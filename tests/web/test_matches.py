@@ -123,7 +123,8 @@ def test_a_study_shows_what_it_has_learned(visit, tmp_path_factory, browser):
 
     folder = tmp_path_factory.mktemp("study")
     objective = MatchObjective(
-        game="tic_tac_toe", space=space("uct(backup=softmax)", tune=["exploration=0.1:2"], knots=2), against="random",
+        game="tic_tac_toe", against="random",
+        space=space("uct(backup=softmax)", tune=["exploration=0.1:2", "decision=robust|max"], knots=2),
         simulations=10, seconds=None, opening_moves=None, resign=None, seed=1, database=str(folder / "engram.sqlite"),
     )  # fmt: skip
     Study(objective, max_games=46, confirm_games=6, trial_games=20).search()
@@ -135,8 +136,9 @@ def test_a_study_shows_what_it_has_learned(visit, tmp_path_factory, browser):
         page.get_by_role("button", name="Matches").click()
         panel = page.get_by_label(re.compile("^Tuning"))
         expect(panel.locator("h2")).to_have_text(
-            "Tuning uct in tic_tac_toe against random: backup.knots[0], backup.knots[1], exploration"
+            "Tuning uct in tic_tac_toe against random: backup.knots[0], backup.knots[1], exploration, decision"
         )
+        expect(panel.get_by_role("table").first).to_contain_text(re.compile("robust|max"))
         panel.get_by_role("button", name="Show what was learned").hover()
         page.mouse.down()
         for games in (22, 24):  # the figures would be drawn anew; no trial has so many
@@ -145,6 +147,9 @@ def test_a_study_shows_what_it_has_learned(visit, tmp_path_factory, browser):
         page.mouse.up()
         expect(panel.get_by_role("heading", name="Learned function of softmax")).to_be_visible(timeout=120_000)
         expect(panel.get_by_role("img", name="Score along exploration")).to_be_visible()
+        words = panel.get_by_role("table").filter(has_text="decision, the rest as recommended")
+        expect(words).to_contain_text("robust")
+        expect(words).to_contain_text("max")
         expect(panel.locator(".learned canvas").first).to_be_visible()
         expect(panel.get_by_role("button", name="Learn from all trials again")).to_be_enabled()
         assert serious(page) == []

@@ -18,11 +18,12 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 
 def section(title: str, *parts: str | Chart) -> Markup:
     """A panel of a report; a text that is not `Markup` becomes a paragraph, and each table scrolls by itself."""
-    inside = "".join(_part(title, part) for part in parts if part)
+    inside = "".join(panel_part(title, part) for part in parts if part)
     return Markup(f'<section class="panel" aria-label="{safe(title)}"><h2>{safe(title)}</h2>{inside}</section>')
 
 
-def _part(title: str, part: str | Chart) -> str:
+def panel_part(title: str, part: str | Chart) -> str:
+    """A part of a panel of that title: a text becomes a paragraph, and a table scrolls by itself."""
     if isinstance(part, Chart):
         return part.markup()
     if not isinstance(part, Markup):
@@ -56,7 +57,7 @@ def write_report(
         table(["setting", "value"], rows) if rows else "",
     ]
     how = section("How it was made", *origin) if any(origin) else ""
-    inside = "".join(_part(title, part) for part in parts if part)
+    inside = "".join(panel_part(title, part) for part in parts if part)
     body = f'<main class="report"><header class="panel"><h1>{safe(title)}</h1><p>{safe(question)}</p></header>'
     style = file("vendor/uPlot.min.css") + file("picture.css") + file("style.css")
     script = file("vendor/uPlot.iife.min.js") + "</script>\n<script type=module>" + bundle(*_SCRIPTS)

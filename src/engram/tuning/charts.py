@@ -19,7 +19,7 @@ from engram.search.schedules import Staircase
 from engram.storage import make_folder, write_text
 from engram.tuning.findings import Findings, LearnedFunction, profile
 from engram.tuning.sampler import coordinates, value_at
-from engram.tuning.space import Choice, Space, Tunable
+from engram.tuning.space import Space, Tunable
 
 # The paper's optima, g over 5000 absolute visits; h = g + ln B is the same function of u = n/B.
 PAPER = "Bayesian optimization for backpropagation in Monte-Carlo tree search (2020)"
@@ -64,7 +64,7 @@ def write_report(
     draw(folder / "tuning.png", title, shown, more=[importance] if len(findings.importance) > 1 else [])
     write_text(folder / "tuning.json", json.dumps(data, indent=1))
     question = f"Which values of {space.search} score most? They were tuned by noisy matches, then played afresh."
-    panels = _panels(data, shown, confirmation, space.choices)
+    panels = _panels(data, [pictures(shown), *tables_of_words(space, findings)], confirmation)
     write_page(folder / "index.html", title, question, *panels, command=command, settings=settings)
 
 
@@ -93,9 +93,7 @@ def _data(title: str, space: Space, findings: Findings, confirmation: MatchResul
     }  # fmt: skip
 
 
-def _panels(
-    data: dict[str, Any], shown: list[Chart], confirmation: MatchResult | None, choices: list[Choice]
-) -> list[Markup]:
+def _panels(data: dict[str, Any], learned: list[Markup], confirmation: MatchResult | None) -> list[Markup]:
     """The parts of the page."""
     posterior = data["posterior"]
     top = [
@@ -115,8 +113,7 @@ def _panels(
             "This is the maximum of noisy figures, so it is biased upwards; the confirmation is not.",
         ),
         section("Confirmation, fresh games", "not played yet" if confirmation is None else confirmation.tables()),
-        section("What was learned", pictures(shown)),
-        *(_of_words(choice.name, data["slices"][choice.name]) for choice in choices),
+        section("What was learned", *learned),
         section("Importance", table(["name", "total effect", "recommended"], shares)),
         section("Best trials by posterior mean", table(["search", "games", "score, 95 %", "posterior, 95 %"], top)),
     ]
@@ -126,11 +123,17 @@ def _plain(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _of_words(name: str, scores: dict[str, list[Any]]) -> Markup:
-    """The posterior of each word, best first."""
-    rows = sorted(zip(scores["mean"], scores["deviation"], scores["value"], strict=True), reverse=True)
-    texts = [[word, f"{100 * mean:.1f} % ± {196 * deviation:.1f}"] for mean, deviation, word in rows]
-    return section(f"Words of {name}, the rest as recommended", table(["word", "posterior, 95 %"], texts))
+def tables_of_words(space: Space, findings: Findings) -> list[Markup]:
+    """The posterior of each word, best first: a table for each choice."""
+    tables = []
+    for choice in space.choices:
+        words, means, deviations = findings.slices[choice.name]
+        texts = [
+            [str(words[place]), f"{100 * means[place]:.1f} % ± {196 * deviations[place]:.1f}"]
+            for place in np.argsort(-means)
+        ]
+        tables.append(table([f"{choice.name}, the rest as recommended", "posterior, 95 %"], texts))
+    return tables
 
 
 def curves(space: Space, findings: Findings) -> list[Chart]:

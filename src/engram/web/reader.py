@@ -21,7 +21,7 @@ from engram.arena.results import MatchRecord, Results
 from engram.arena.tally import Tally
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.games.catalogue import game as game_of
-from engram.pictures.report import pictures
+from engram.pictures.report import panel_part, pictures
 from engram.training.curves import curves
 from engram.training.history import Point, num_points, recorded_points, recorded_settings
 from engram.tuning import require
@@ -174,14 +174,16 @@ class ResultsReader:
         """
         with self._open():  # it is there, and of this version
             require()
-        from engram.tuning.charts import curves
+        from engram.tuning.charts import curves, tables_of_words
         from engram.tuning.findings import findings
         from engram.tuning.study import recorded_study
 
         space, observations, seed = recorded_study(self.database, name)
         if not observations:
             raise InvalidParameter("no trial of this study has a score yet")
-        return pictures(curves(space, findings(space, observations, seed)))
+        results = findings(space, observations, seed)
+        words = [panel_part("words", table) for table in tables_of_words(space, results)]
+        return "".join([pictures(curves(space, results)), *words])
 
     def _row(self, results: Results, record: MatchRecord) -> dict[str, Any]:
         row = {"id": record.id, "created": record.created, "games": record.recorded, "asked": record.games}
@@ -252,12 +254,12 @@ def _study(identity: str | None, trials: dict[Any, dict[str, Any]]) -> dict[str,
     try:
         plain = json.loads(identity) if identity else {}
         search, _, _ = str(plain.get("search", "a search")).partition("(")
-        numbers = ", ".join(str(tunable["name"]) for tunable in plain.get("tunables", []))
-        about = f"{search} in {plain.get('game', 'a game')} against {plain.get('b', 'a player')}: {numbers}"
+        tunables = {str(tunable["name"]): tunable for tunable in plain.get("tunables", [])}
+        about = f"{search} in {plain.get('game', 'a game')} against {plain.get('b', 'a player')}: {', '.join(tunables)}"
         figures = []
         for number, trial in sorted(trials.items()):
             if "score" in trial:
-                values = {name: _number(value) for name, value in trial["values"].items()}
+                values = {name: _value(tunables.get(name, {}), value) for name, value in trial["values"].items()}
                 score, variance, games = (
                     _number(json.loads(trial.get(key, "0"))) for key in ("score", "variance", "games")
                 )
@@ -265,9 +267,15 @@ def _study(identity: str | None, trials: dict[Any, dict[str, Any]]) -> dict[str,
                 figures.append(
                     {"number": int(number), "values": values, "score": score, "games": games, "deviation": deviation}
                 )
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         return {"about": "that cannot be read: a row of it is damaged", "trials": []}
     return {"about": about, "trials": figures}
+
+
+def _value(tunable: dict[str, Any], value: Any) -> float | str:
+    """A number of a trial, or its word, of which the row has the place."""
+    words = tunable.get("words")
+    return str(words[int(_number(value))]) if words else _number(value)
 
 
 def _number(value: Any) -> float:

@@ -7,7 +7,7 @@ import { count, element, percent, renew, safe, say, signed, tick, trying, units 
 const EVERY_MS = 2000, WIDTH = 120, MOST_GAMES = 10_000; // of one answer
 /** A game's result: one player reaches a return, two win or lose. */
 const resultOf = ({ outcome, players }) => (players === 1 ? units(outcome) : outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "a draw");
-const setting = (value) => (Number.isInteger(value) ? count(value) : value.toPrecision(3)).replace("-", "−");
+const setting = (value) => typeof value === "string" ? safe(value) : (Number.isInteger(value) ? count(value) : value.toPrecision(3)).replace("-", "−");
 const elo = (number) => (number === null ? "∞" : signed(number, 0));
 
 /** A point with its interval on a scale from `low` to `high`. */
