@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice as Choice  # noqa: PLC0414 - public here
 from engram.drivers.search import Search
@@ -127,8 +125,7 @@ class UserPlayer(Player):
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """Calls the object, and measures the time if the object reports none."""
         begin = time.perf_counter()
-        copy = state.copy() if isinstance(state, np.ndarray) else state  # the object may change it
-        action = self._inner.choose(copy, limit, seed)
+        action = self._inner.choose(state.copy(), limit, seed)  # the object may change its copy
         seconds = time.perf_counter() - begin
         if not isinstance(action, Choice):
             return Choice(int(action), seconds=seconds)

@@ -996,6 +996,51 @@ def test_a_match_that_resigns_is_another_match_and_is_refused_out_of_range():
             key(wrong)
 
 
+LOOKS_AHEAD = """
+from engram import PythonGame
+
+class Nim:
+    def __init__(self, left=13, player=0): self.left, self.player = left, player
+    def legal_actions(self): return list(range(min(3, self.left)))
+    def play(self, action): self.left, self.player = self.left - action - 1, 1 - self.player
+    def to_play(self): return self.player
+    def outcome(self): return 1.0 if self.player == 1 else -1.0
+    def copy(self): return Nim(self.left, self.player)
+
+class LooksAhead:
+    def choose(self, state, limit, seed):
+        while state.left:
+            state.play(0)
+        return 0
+
+def nim(): return PythonGame("nim", Nim, num_actions=3, max_moves=20)
+def ahead(): return LooksAhead()
+"""
+
+
+def test_a_player_that_moves_on_in_its_state_of_a_python_game_changes_no_game(tmp_path):
+    file = tmp_path / "nim.py"
+    file.write_text(LOOKS_AHEAD)
+    database = tmp_path / "m.sqlite"
+    match(f"{file}:nim", f"{file}:ahead", f"{file}:ahead", games=2, opening_moves=0, workers=1, database=database)
+    with Results(database) as results:
+        assert [record.moves for record in results.games(1)] == [(0,) * 13] * 2
+
+
+def test_a_file_of_data_that_a_users_player_names_makes_another_match(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("import engram\ndef mine(weights='', c=1.0):\n    return engram.presets.uct()\n")
+    text = "mine.py:mine(weights='w.npy')"
+    keys = []
+    for content in (None, "a", "b"):
+        if content is not None:
+            Path("w.npy").write_text(content)
+        keys.append(text_digest([text]))
+    assert len(set(keys)) == 3 and text_digest([text]) == keys[-1]
+    assert text_digest(["mine.py:mine(weights='other.npy')"]) == keys[0], "there is no such file"
+    assert text_digest(["mine.py:mine(c=2.0)"]) == keys[0]
+
+
 def test_a_reason_of_any_characters_is_recorded(tmp_path):
     file = tmp_path / "odd.py"
     file.write_text(

@@ -61,6 +61,13 @@ def test_komi_has_one_name():
     assert read_sgf(b"(;SZ[9]KM[-99999.5])").game.name == "go:9,komi=-99999.5"
 
 
+def test_another_komi_than_the_files_is_named():
+    file = b"(;SZ[9]KM[6.5])"
+    assert "komi is 6.5, and the game is go:9,komi=7.5" in read_sgf(file, go(9)).warning
+    assert not read_sgf(file, go(9, 6.5)).warning and not read_sgf(file).warning
+    assert not read_sgf(b"(;SZ[9])", go(9)).warning
+
+
 @pytest.mark.parametrize("komi", [6.5, 275, 375, 650])
 def test_a_komi_of_our_own_files_is_in_points(komi):
     game = go(9, komi)

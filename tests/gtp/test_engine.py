@@ -419,6 +419,30 @@ def test_ownership_says_whose_each_point_is():
     assert [len(row) for row in rows] == [5] * 5 and float(rows[2][2]) > 0.3
 
 
+def test_the_first_of_an_analysis_is_the_move_that_is_played():
+    """By visits and value all moves are alike after one simulation, and then the prior decides."""
+    for search in ("puct(network='go9')", "puct(network='go9',decision=lcb)"):
+        for simulations in (1, 60):
+            ask = Session("go:9", preset=search, simulations=simulations)
+            answer = ask("kata-genmove_analyze b 1000")
+            played = re.search(r"^play (\S+)$", answer, re.MULTILINE)[1]
+            assert re.findall(r"info move (\S+)", answer.splitlines()[-3])[0] == played
+
+
+def test_the_root_of_an_analysis():
+    ask = Session("go:5", simulations=100)
+    line = ask("kata-analyze b 5 rootInfo true").splitlines()[1]
+    visits = sum(map(int, re.findall(r"info move \S+ visits (\d+)", line)))
+    assert re.search(rf" rootInfo visits {visits} utility (-?0\.\d+) winrate (0\.\d+)$", line)
+    assert "rootInfo" not in ask("kata-analyze b 5")
+
+
+def test_our_own_name_of_the_rules_is_taken():
+    ask = Session("go:5")
+    name = re.search(r"RU\[(.*?)\]", ask("printsgf"))[1]
+    assert ask(f"kata-set-rules {name}").startswith("=") and ask("kata-set-rules Japanese").startswith("?")
+
+
 def test_kata_rules_are_told_and_only_ours_are_taken():
     ask = Session()
     rules = json.loads(ask("kata-get-rules")[2:])

@@ -89,6 +89,11 @@ def test_the_oracles_tree(game_name, considered):
             child.prior = 1 / len(rule.search.root.children)
         searched = uct(selection=gumbel(considered=considered, visits_offset=3.0))
         compare(game, state, position, searched, rule.search, simulations, seed=2)
+        root = rule.search.root
+        weights = np.exp(rule.scores(root, rule.search.q))
+        expected = {child.action: w / weights.sum() for child, w in zip(root.children, weights, strict=True)}
+        (learned,) = engram.Lockstep(game, searched, 1).run([state], engram.Limit(simulations=simulations), [2])
+        assert learned.policy == pytest.approx([expected[action] for action in learned.actions.tolist()], abs=1e-9)
 
 
 @pytest.mark.parametrize("player", [0, 1])

@@ -273,6 +273,20 @@ def test_noise_needs_an_evaluator():
         )
 
 
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"noise": 0.25}, r"noise is a RootNoise\(share=…\), not 0.25"),
+        ({"seeds": 0}, "seeds is a list with one for each tree, not int"),
+        ({"states": TIC_TAC_TOE.initial_state()}, "states is a list with one for each tree"),
+    ],
+)
+def test_arguments_of_a_lockstep_of_another_kind(changed, sentence):
+    arguments = {"states": [TIC_TAC_TOE.initial_state()], "seeds": [0], "limit": Limit(simulations=9), **changed}
+    with pytest.raises(InvalidParameter, match=sentence):
+        Lockstep(TIC_TAC_TOE, puct(evaluator=Answering(0.0)), 1).run(**arguments)
+
+
 def test_decision_is_applied():
     # After 3 simulations each arm has one visit and none has more: values decide, whatever the order.
     game = arms(-0.4, 0.3, 0.9, 0.1)

@@ -17,8 +17,11 @@ import pytest
 
 from engram import storage
 from engram.arena.results import Results
+from engram.drivers.limit import Limit
+from engram.drivers.lockstep import Lockstep
 from engram.errors import InvalidFile, InvalidGame, InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
+from engram.presets.catalogue import preset
 from engram.search.evaluation import Evaluation
 
 torch = pytest.importorskip("torch")
@@ -90,6 +93,25 @@ def test_first_moves_are_drawn_by_visits_and_later_ones_are_the_most_visited():
         first[warm] = [TIC_TAC_TOE.hash(state) for state in self_play._states]
     (best,) = set(first[0])
     assert len(set(first[9])) > 4 and first[9].count(best) > 64 // 9
+
+
+def test_gumbel_search_teaches_its_improved_policy():
+    """A win in one stands out, although halving gives it few more visits than the others."""
+    state = TIC_TAC_TOE.initial_state()
+    for action in (0, 3, 1, 4):
+        state = TIC_TAC_TOE.play(state, action)  # 2 wins
+    limit, shares = Limit(simulations=16), {}
+    for rule in ("puct", "gumbel(noise=1)"):
+        search = preset("puct" if rule == "puct" else f"puct(selection={rule})", evaluator=Flat())
+        (root,) = Lockstep(TIC_TAC_TOE, search, 1).run([state], limit, [0])
+        assert root.policy.sum() == pytest.approx(1.0) and np.allclose(root.prior, 0.2)
+        shares[rule] = (
+            root.policy[root.actions == 2].item(),
+            (root.visits / root.visits.sum())[root.actions == 2].item(),
+        )
+    assert shares["puct"][0] == shares["puct"][1]
+    policy, visits = shares["gumbel(noise=1)"]
+    assert policy > 0.99 and visits < 0.6
 
 
 OPTIONS_CHANGED = {

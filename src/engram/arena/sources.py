@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -46,16 +47,17 @@ def files_named(texts: Sequence[str]) -> list[Path]:
 
 
 def _files_in(specification: Specification) -> Iterator[Path]:
-    """Data files of a user's function: options called like a file option of a built-in preset.
+    """Data files of a user's function: texts that name a file, and options called like a built-in preset's file option.
 
     The function's types are not asked, because code that a record names may not run before its digest is known.
     """
     for name, value in specification.options.items():
         if isinstance(value, Specification):
             yield from _files_in(value)
-        else:
-            for mark in _file_options().get(name, ()):
-                yield from mark.find(str(value))
+            continue
+        path = Path(str(value)).expanduser()
+        marked = {path for mark in _file_options().get(name, ()) for path in mark.find(str(value))}
+        yield from sorted(marked | ({path} if isinstance(value, str) and os.path.isfile(path) else set()))
 
 
 def _file_options() -> dict[str, list[FilesOf]]:

@@ -21,7 +21,9 @@ from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import RootMoves, extended_budgets, final_move, is_agreed
 from engram.search.extension import Extension
+from engram.search.operators import Operator
 from engram.search.preset import Preset
+from engram.search.tree import Tree
 from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
@@ -65,7 +67,9 @@ class RootStatistics:
 
     Attributes:
       action: the choice of the preset's decision.
-      actions, visits, value: (A,) each, of all legal moves. root_value: of the root.
+      actions, visits, value, prior: (A,) each, of all legal moves. root_value: of the root.
+      policy: (A,), sums to 1, a target of training: as the selection rule declares it (Gumbel search has its improved
+        policy), or else in proportion to the visits.
       simulations: the number that were backed up.
 
     Values are for the player to move, in the game's units, as a rule in [-1, 1].
@@ -75,6 +79,8 @@ class RootStatistics:
     actions: np.ndarray
     visits: np.ndarray
     value: np.ndarray
+    prior: np.ndarray
+    policy: np.ndarray
     root_value: float
     simulations: int
 
@@ -181,7 +187,7 @@ class Lockstep(Turns):
 
         Raises:
           InvalidLimit: the limit is not a number of simulations alone. Games side by side cannot share a clock.
-          InvalidParameter: noise without an evaluator.
+          InvalidParameter: noise without an evaluator, or an argument of another kind.
           InvalidState: a game is over, there are more states than trees at once, or not a seed and a tree for each.
           OperatorError: an operator or the evaluator failed.
 
@@ -191,6 +197,11 @@ class Lockstep(Turns):
             raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
         if noise is not None and self._groups[0].evaluator is None:
             raise InvalidParameter("noise changes an evaluator's priors, and this preset has no evaluator")
+        if not (noise is None or isinstance(noise, RootNoise)):
+            raise InvalidParameter(f"noise is a RootNoise(share=…), not {noise!r}")
+        for name, part in (("states", states), ("seeds", seeds)):
+            if not isinstance(part, list | tuple | range) and not (isinstance(part, np.ndarray) and part.ndim):
+                raise InvalidParameter(f"{name} is a list with one for each tree, not {type(part).__name__}")
         numbers = range(len(states)) if trees is None else trees
         if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
@@ -275,8 +286,18 @@ class Lockstep(Turns):
         in_units = work.trees[place].in_units
         return RootStatistics(
             action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=in_units(moves.value),
+            prior=moves.prior, policy=_policy(self.preset.selection, work.trees[place], moves),
             root_value=in_units(work.root_value(place)), simulations=work.done(place),
         )  # fmt: skip
+
+
+def _policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray:
+    """The policy of a root, as `RootStatistics` has it; the priors where no move has a visit."""
+    total = moves.visits.sum()
+    if not total:
+        return np.asarray(moves.prior / moves.prior.sum())
+    learned = rule.definition.policy
+    return np.asarray(moves.visits / total if learned is None else learned(rule.values, tree, moves))
 
 
 def _finish(work: Workspace, ended: threading.Event) -> None:

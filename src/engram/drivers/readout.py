@@ -45,7 +45,7 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
     low, high = interval(value, visits)
     low, high = np.where(proven, value, low), np.where(proven, value, high)
     best = choice(work, moves, seconds)
-    order = np.lexsort((actions, -value, -visits.astype(np.int64)))
+    order = np.lexsort((actions, -moves.prior, -value, -visits.astype(np.int64)))
     numbers = actions, visits, *map(tree.in_units, (value, low, high)), moves.prior, proven, memory
     columns = [column[order].tolist() for column in numbers]
     rows = tuple(

@@ -102,7 +102,7 @@ class PythonGame(Game):
     Two more methods go beyond outcomes at the end: `chance()`, weights ≥ 0 of the legal actions in their order, where
     nature moves; and `reward()`, that of the last move for player 0, 0 before any.
 
-    Cost: about 1 µs for each call of a function, besides the game's own time.
+    Cost: about 1 µs for each call of a function, besides the game's own time. A simulation plays all moves of its path.
     """
 
     compiled = False

@@ -1,4 +1,4 @@
-"""The analysis commands `lz-analyze` and `kata-analyze`.
+"""The analysis commands `lz-analyze` and `kata-analyze`, and those that play the move, too.
 
 Both write a line of `info move … visits … winrate … order … pv …` at every interval, best move first. Values are for
 the player to move. Leela Zero writes a share as 0 to 10,000, KataGo as 0 to 1.
@@ -34,12 +34,14 @@ class Analysis:
       interval_s: seconds between two lines.
       max_moves: most moves of a line; None: all visited moves.
       ownership: whether a line ends with the expected owner of each point.
+      root: whether a line tells the visits and the value of the position itself.
     """
 
     player: int
     interval_s: float = 1.0
     max_moves: int | None = None
     ownership: bool = False
+    root: bool = False
 
 
 def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
@@ -57,7 +59,8 @@ def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
         words.insert(0, "interval")
     if len(words) % 2:
         raise GtpError(f"{words[-1]!r} has no value")
-    interval, max_moves, ownership = 1.0, None, False
+    interval, max_moves = 1.0, None
+    shown = {"ownership": False, "rootinfo": False}
     for key, value in zip(words[::2], words[1::2], strict=True):
         if key == "interval" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", value):
             interval = float(value) / 100
@@ -65,9 +68,9 @@ def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
             max_moves = max(1, int(value)) if key == "maxmoves" else max_moves
         elif key not in _SWITCHES or value not in ("true", "false"):
             raise GtpError(f"{key} {value} is not supported")
-        elif key == "ownership":
-            ownership = value == "true"
-    return Analysis(player, max(interval, SHORTEST_S), max_moves, ownership)
+        elif key in shown:
+            shown[key] = value == "true"
+    return Analysis(player, max(interval, SHORTEST_S), max_moves, shown["ownership"], shown["rootinfo"])
 
 
 def lz_line(result: SearchResult, max_moves: int | None) -> str:
@@ -78,6 +81,12 @@ def lz_line(result: SearchResult, max_moves: int | None) -> str:
 def kata_line(result: SearchResult, max_moves: int | None) -> str:
     """The moves as KataGo writes them, without scores: our searches maximise wins alone."""
     return _line(result, max_moves, lambda share: f"{share:.6f}", utility=True)
+
+
+def root_info(result: SearchResult) -> str:
+    """The position itself, as KataGo writes it."""
+    visits = sum(move.visits for move in result.moves)
+    return f"rootInfo visits {visits} utility {result.value:.6f} winrate {(1 + result.value) / 2:.6f}"
 
 
 def stream(
@@ -115,8 +124,11 @@ def stream(
 
 
 def visited(result: SearchResult) -> list[MoveStatistics]:
-    """The moves with visits, most visited first; the first of all where none has any."""
-    return [move for move in result.moves if move.visits > 0] or list(result.moves[:1])
+    """The move that the search would play, then the others with visits, most visited first."""
+    return sorted(
+        (move for move in result.moves if move.visits > 0 or move.action == result.action),
+        key=lambda move: move.action != result.action,
+    )
 
 
 def _line(result: SearchResult, max_moves: int | None, share: Callable[[float], str], *, utility: bool = False) -> str:

@@ -11,7 +11,7 @@ from engram.errors import EngramError
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
 from engram.gtp import gogui, setup
-from engram.gtp.analysis import kata_line, lz_line, parse_analysis, stream
+from engram.gtp.analysis import kata_line, lz_line, parse_analysis, root_info, stream
 from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success
 from engram.gtp.session import Session
 from engram.gtp.territory import territory
@@ -38,7 +38,8 @@ class GtpEngine:
         self._streams: dict[str, Callable[[Words], None]] = {
             "lz-analyze": partial(self._analyse, lz_line),
             "kata-analyze": partial(self._analyse, kata_line),
-            "lz-genmove_analyze": self._genmove_analyse,
+            "lz-genmove_analyze": partial(self._genmove_analyse, lz_line),
+            "kata-genmove_analyze": partial(self._genmove_analyse, kata_line),
         }
 
     def answer(self, line: str) -> None:
@@ -81,20 +82,20 @@ class GtpEngine:
         state, seed = session.position.on_move(analysis.player), session.next_seed()
 
         def report(result: SearchResult) -> None:
-            owners = ""
+            more = f" {root_info(result)}" if analysis.root else ""
             if analysis.ownership:
                 ours = territory(session.position.game, state, result, seed).ownership * (1 - 2 * analysis.player)
-                owners = " ownership " + " ".join(f"{share:.4f}" for share in ours)
-            self._report(line(result, analysis.max_moves) + owners)
+                more += " ownership " + " ".join(f"{share:.4f}" for share in ours)
+            self._report(line(result, analysis.max_moves) + more)
 
         stream(
             session.ready(), state, None, seed=seed, interval_s=analysis.interval_s, report=report, stop=session.waiting
         )
 
-    def _genmove_analyse(self, words: Words) -> None:
+    def _genmove_analyse(self, line: Callable[[SearchResult, int | None], str], words: Words) -> None:
         analysis = parse_analysis(words, self.session.position.turn)
         move = self.session.make_move(
-            analysis.player, lambda result: self._report(lz_line(result, analysis.max_moves)), analysis.interval_s
+            analysis.player, lambda result: self._report(line(result, analysis.max_moves)), analysis.interval_s
         )
         self._report(f"play {move}")
 

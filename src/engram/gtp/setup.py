@@ -8,7 +8,7 @@ import sys
 
 from engram.errors import EngramError, IllegalAction
 from engram.games.go.rules import go
-from engram.games.go.sgf import read_sgf
+from engram.games.go.sgf import OUR_RULES, read_sgf
 from engram.gtp.handicap import fixed_points, free_points
 from engram.gtp.position import GoPosition
 from engram.gtp.protocol import GtpError, Words, parse_colour, parse_count, single
@@ -19,7 +19,7 @@ RULES = {
     "tax": "NONE", "whiteHandicapBonus": "0",
 }  # fmt: skip
 """Our rules in KataGo's words."""
-NAMED_RULES = {"chinese-ogs": RULES, "chinese-kgs": RULES}
+NAMED_RULES = dict.fromkeys(("chinese-ogs", "chinese-kgs", OUR_RULES.lower()), RULES)
 """Names of the same rules; they differ in White's bonus for handicap stones, which we leave to komi."""
 
 

@@ -16,9 +16,10 @@ An operator is written as a plain function and a decorator that names its parame
   their number, for `carray`;
 * a column of the tree: a `Column`; `column_of(tree, parameters.amaf, amaf.dtype)` reads it.
 
-`check=` may name a function of all values that rejects inconsistent ones; `threads=False` bars the operator from a tree
-that several threads share, `chance=False` from games in which nature moves, and `rewards=False` from those with rewards
-on the way or a discount. Backup rules are barred from both unless they say otherwise.
+`check=` may name a function of all values that rejects inconsistent ones. `policy=` may name one of the policy that a
+selection rule has learnt of a root (`Policy`), if that is not in proportion to the visits. `threads=False` bars the
+operator from a tree that several threads share, `chance=False` from games in which nature moves, and `rewards=False`
+from those with rewards on the way or a discount. Backup rules are barred from both unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from engram.native.jit import Callback, compiled
 from engram.registry import Registry
 from engram.rng import rng_dtype
 from engram.search.columns import OWN, Column, advice_dtype
+from engram.search.decision import RootMoves
 from engram.search.schedules import Schedule
-from engram.search.tree import column_of, tree_dtype
+from engram.search.tree import Tree, column_of, tree_dtype
 
 HUGE = 1e100
 """The largest size of an operator's number."""
@@ -57,6 +59,8 @@ __all__ = [
 Value = Union[float, np.ndarray, Schedule, Column, "Operator", None]
 Check = Callable[[dict[str, Value]], None]
 """Raises `InvalidParameter` for inconsistent values."""
+Policy = Callable[[dict[str, Value], Tree, RootMoves], np.ndarray]
+"""The policy (A,) that a selection rule of these values has learnt of a root, for training; it sums to 1."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +92,19 @@ class Definition:
       threads: it may work on a tree that several threads share.
       chance, rewards: it may work in a game with nature's moves, or with rewards on the way or a discount.
       parameters: name to `Parameter`, `Record`, `Column`, default table, or None for an operator.
+      policy: of a root, for training; None: in proportion to its visits.
     """
 
     def __init__(
         self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any,
-        check: Check | None = None, **limits: bool,
+        check: Check | None = None, policy: Policy | None = None, **limits: bool,
     ):  # fmt: skip
-        if not all(isinstance(limit, bool) for limit in limits.values()) or not (check is None or callable(check)):
-            raise InvalidParameter(
-                f"{function.__name__}: check, {', '.join(limits)} are the decorator's; give the parameter another name"
-            )
+        are_functions = all(part is None or callable(part) for part in (check, policy))
+        if not are_functions or not all(isinstance(limit, bool) for limit in limits.values()):
+            words = ", ".join(("check", "policy", *limits))
+            raise InvalidParameter(f"{function.__name__}: {words} are the decorator's; give the parameter another name")
         self.threads, self.chance, self.rewards = limits["threads"], limits["chance"], limits["rewards"]
-        self.check, self.kind = check, kind
+        self.check, self.policy, self.kind = check, policy, kind
         self.name: str = function.__name__
         self.__doc__ = function.__doc__
         self.function = function
@@ -279,13 +284,13 @@ def _kind(
     kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True, general: bool = True
 ) -> Callable[..., Callable[[Any], Definition]]:
     def with_parameters(
-        function: Any = None, /, *, check: Check | None = None, threads: bool = threads, chance: bool = general,
-        rewards: bool = general, **parameters: Any,
+        function: Any = None, /, *, check: Check | None = None, policy: Policy | None = None, threads: bool = threads,
+        chance: bool = general, rewards: bool = general, **parameters: Any,
     ) -> Callable[[Any], Definition]:  # fmt: skip
         if function is not None:
             raise InvalidParameter(f"the decorator {kind} needs its parentheses: @{kind}()")
         limits = {"threads": threads, "chance": chance, "rewards": rewards}
-        return lambda function: Definition(kind, function, returns, leading, parameters, check, **limits)
+        return lambda function: Definition(kind, function, returns, leading, parameters, check, policy, **limits)
 
     return with_parameters
 

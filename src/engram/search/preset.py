@@ -126,7 +126,12 @@ class Preset:
         for kind in ("selection", "backup"):
             operator = getattr(self, kind)
             if not isinstance(operator, Operator) or operator.definition.kind != kind:
-                raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
+                as_text = (
+                    f"; as text, in a whole search: preset('uct({kind}={operator})')"
+                    if isinstance(operator, str)
+                    else ""
+                )
+                raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}{as_text}")
         check_whole("num_leaves", self.num_leaves, 1, 1024)
         check_whole("threads", self.threads, 1, 256)
         if self.first_nodes is not None:

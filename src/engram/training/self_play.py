@@ -42,10 +42,12 @@ class SelfPlayOptions:
       full_share: share of rounds with a full search, in (0, 1].
       search: specification of a preset that takes an `evaluator`, here the network: `puct_rave(rollout=heavy)`.
       noise_share, noise_concentration: see `RootNoise`; without effect in a search that asks the network late.
-      temperature_moves: number of first moves drawn in proportion to visits, before moves by most visits; None: a
+      temperature_moves: number of first moves drawn by the search's policy, before moves by its decision; None: a
         quarter of the longest game.
-      target_temperature: T in (0, 10]. The policy target is shares in proportion to visits^(1/T). A T below 1 sharpens
+      target_temperature: T in (0, 10]. The policy target is shares in proportion to policy^(1/T). A T below 1 sharpens
         the visits of a search that explores widely.
+
+    The search's policy is in proportion to its visits, or the improved policy of Gumbel search (`RootStatistics`).
       root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
       at_once: games that are searched together, which is then the network's batch; None: all. Processes share games by
         such parts, so that games do not depend on the number of processes.
@@ -215,7 +217,7 @@ class SelfPlay:
         warm = self.options.temperature_moves
         if self._moves[number] >= (self.game.max_moves // 4 if warm is None else warm) or not root.visits.any():
             return root.action
-        return int(rng.choice(root.actions, p=root.visits / root.visits.sum()))
+        return int(rng.choice(root.actions, p=root.policy))
 
     def _note(self, results: list[RootStatistics]) -> None:
         """Keeps the results of full searches for the current positions."""
@@ -227,10 +229,9 @@ class SelfPlay:
             )
         for number, statistics in enumerate(results):
             policy = np.zeros(self.game.num_actions, np.float32)
-            # Visits relative to the largest, whose powers cannot overflow.
-            shares = (statistics.visits / max(statistics.visits.max(), 1)) ** (1.0 / self.options.target_temperature)
-            total = shares.sum()
-            policy[statistics.actions] = shares / total if total else 1.0 / len(statistics.actions)
+            # Relative to the largest, so that powers cannot overflow.
+            shares = (statistics.policy / statistics.policy.max()) ** (1.0 / self.options.target_temperature)
+            policy[statistics.actions] = shares / shares.sum()
             mover = self.game.to_play(self._states[number])
             self._pending[number].append((planes[number].astype(np.float16), policy, statistics.root_value, mover))
 

@@ -29,6 +29,7 @@ from engram.storage import contents
 
 _STONES = {2.75, 3.25, 3.75}
 _HUNDREDTHS = {275, 325, 375, 550, 650, 750}
+OUR_RULES = "Tromp-Taylor without suicide"
 _COLOURS = ("b", "w")
 _PROPERTIES = set(Presenter(MAX_SIZE, "UTF-8").property_types_by_ident)
 """Names of the properties of SGF, FF[4] and older."""
@@ -64,20 +65,25 @@ class GameFile:
       setups: positions that the file sets up, each with the number of moves before it; the first is the start.
       moves: each with its player; one player may move twice in a row.
       unknown: names of properties in the main line that are none of SGF, sorted; `read_sgf` passes over them.
+      other_komi: the file's komi where the game that was asked for has another, else None.
     """
 
     game: Game
     setups: tuple[tuple[int, State], ...]
     moves: tuple[Move, ...]
     unknown: tuple[str, ...] = ()
+    other_komi: float | None = None
 
     @property
     def warning(self) -> str:
-        """A sentence about the unknown properties; empty without any."""
-        if not self.unknown:
-            return ""
-        names = ", ".join(self.unknown[:MOST_NAMES]) + (", …" if len(self.unknown) > MOST_NAMES else "")
-        return f"the file has properties that SGF does not define, which are passed over: {names}"
+        """What a reader should know: unknown properties, another komi; empty without any."""
+        parts = []
+        if self.other_komi is not None:
+            parts.append(f"the file's komi is {self.other_komi:g}, and the game is {self.game.name}")
+        if self.unknown:
+            names = ", ".join(self.unknown[:MOST_NAMES]) + (", …" if len(self.unknown) > MOST_NAMES else "")
+            parts.append(f"the file has properties that SGF does not define, which are passed over: {names}")
+        return "; ".join(parts)
 
     def since_setup(self, number: int | None = None) -> tuple[State, tuple[Move, ...]]:
         """The last position that is set up before move `number` + 1, and the moves from there to move `number`.
@@ -181,7 +187,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     except IllegalAction as error:
         raise InvalidFile(f"{name}: move {len(moves)} cannot be played: {error}") from None
     unknown = {name for node in nodes for name in node.properties()} - _PROPERTIES
-    return GameFile(game, tuple(setups), tuple(moves), tuple(sorted(unknown)))
+    has_other = root.has_property("KM") and komi != float(game.initial_state()["komi"])
+    return GameFile(game, tuple(setups), tuple(moves), tuple(sorted(unknown)), komi if has_other else None)
 
 
 def write_sgf(
@@ -208,7 +215,7 @@ def write_sgf(
     root = file.get_root()
     root.set("AP", ("engram", __version__))
     root.set("KM", float(start["komi"]))
-    root.set("RU", "Tromp-Taylor without suicide")
+    root.set("RU", OUR_RULES)
     black, white = ([_point(int(action), size) for action in np.flatnonzero(marks == 1 + k)] for k in (0, 1))
     if black or white:
         root.set_setup_stones(black, white)

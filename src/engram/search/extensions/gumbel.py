@@ -15,9 +15,21 @@ from engram.errors import InvalidParameter
 from engram.native.jit import compiled
 from engram.rng import random_float
 from engram.search.columns import MAX_VALUE, Column, bounded
+from engram.search.decision import RootMoves
 from engram.search.extension import Extension
-from engram.search.operators import OPERATORS, Operator, Parameter, after_backup, column_of, selection, table_at
-from engram.search.tree import EXPAND, PROVEN, children_of, entering, nodes_of, sign_of, statistics, visited_of
+from engram.search.operators import OPERATORS, Operator, Parameter, Value, after_backup, column_of, selection, table_at
+from engram.search.tree import (
+    EXPAND,
+    PLAYER_1,
+    PROVEN,
+    Tree,
+    children_of,
+    entering,
+    nodes_of,
+    sign_of,
+    statistics,
+    visited_of,
+)
 
 candidate_dtype = np.dtype(
     [
@@ -118,10 +130,28 @@ def draw_candidates(nodes, column, node, rng, noise):
     column[node].before = np.int64(1)
 
 
+def improved_policy(values: dict[str, Value], tree: Tree, moves: RootMoves) -> np.ndarray:
+    """π ∝ P·e^{σ(q)} of the root's moves, as the rule reads them."""
+    column = tree.rows(CANDIDATES)
+    first = int(tree.nodes[0]["first_child"])
+    before = column["before"][first : first + len(moves.action)]
+    sign = -1.0 if tree.nodes[0]["flags"] & PLAYER_1 else 1.0
+    mixed, visited = 0.5 + 0.5 * sign * float(column["evaluation"][0]), moves.visits > 0
+    prior, qualities = np.maximum(moves.prior, 1e-12), 0.5 + 0.5 * moves.value
+    if visited.any():
+        mean = np.average(qualities[visited], weights=prior[visited])
+        mixed = (mixed + moves.visits.sum() * mean) / (1.0 + moves.visits.sum())
+    most = (moves.visits.astype(np.int64) - before)[visited].max(initial=0)
+    scale = (values["visits_offset"] + most) * values["scale"]
+    scores = np.log(prior) + scale * np.where(visited, qualities, mixed)
+    shares = np.exp(scores - scores.max())
+    return np.asarray(shares / shares.sum())
+
+
 @selection(
-    threads=False, candidates=CANDIDATES, budget=np.zeros(1), considered=Parameter(16.0, low=1.0, high=4096.0),
-    noise=Parameter(0.0, low=0.0, high=10.0), visits_offset=Parameter(50.0, low=0.0, high=1e6),
-    scale=Parameter(1.0, low=0.0, high=1e3),
+    policy=improved_policy, threads=False, candidates=CANDIDATES, budget=np.zeros(1),
+    considered=Parameter(16.0, low=1.0, high=4096.0), noise=Parameter(0.0, low=0.0, high=10.0),
+    visits_offset=Parameter(50.0, low=0.0, high=1e6), scale=Parameter(1.0, low=0.0, high=1e3),
 )  # fmt: skip
 def gumbel_halving(tree, node, rng, parameters):
     """The rule of `gumbel`, whose `budget` is tabulated for the search."""
