@@ -1,0 +1,116 @@
+"""`engram review`: the moves of a game that lost most, and its value from move to move."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from engram.cli import options
+from engram.cli.console import Live, app, print_json, say
+from engram.cli.options import option, whole
+from engram.cli.tables import Form, print_table
+
+if TYPE_CHECKING:
+    from engram.drivers.review import ReviewedMove
+    from engram.games.game import Game, State
+
+
+@app.command()
+def review(
+    file: Annotated[Optional[Path], typer.Argument(help="An SGF file of Go, for its size, komi and moves.")] = None,
+    game: Annotated[Optional[str], option("Game; default the SGF file's, else connect_four.", "--game", "-g")] = None,
+    moves: options.Moves = "",
+    search: options.Search = "uct",
+    simulations: Annotated[int, whole("Simulations of each position.", "--simulations", "-n")] = 1000,
+    seed: options.Seed = 0,
+    worst: Annotated[int, whole("Moves in the table, those that lost most.")] = 10,
+    plot: Annotated[Optional[Path], option("Draw the value of the game into this file: .png, .pdf or .svg.")] = None,
+    form: options.Format = Form.TEXT,
+    as_json: options.Json = False,
+) -> None:
+    """Find the moves of a game that lost most."""
+    from engram.drivers.review import review as reviewed
+    from engram.plotting import format_of, new_figure
+    from engram.storage import check_place
+
+    if plot is not None:
+        new_figure("a plot of a game")
+        check_place(plot)
+        format_of(plot)
+    rules, positions, actions = _line(file, game, moves)
+    with Live("positions", len(positions), quiet=as_json) as live:
+        rows = reviewed(
+            rules, positions, actions, search, simulations=simulations, seed=seed,
+            progress=lambda done: live.update(done, f"{done} of {len(positions)} positions"),
+        )  # fmt: skip
+    if plot is not None:
+        _plot(plot, rules, rows)
+    if as_json:
+        return print_json([asdict(row) | {"loss": row.loss} for row in rows])
+    names = rules.player_names()
+    ranked = sorted((row for row in rows if row.loss > 0.0), key=lambda row: -row.loss)[:worst]
+    cells = [
+        {
+            "move": row.number, "player": names[row.player], "played": row.name, "better": row.best_name,
+            "before": _percent(row.before), "after": _percent(row.after), "lost": _percent(row.loss, 0.0),
+        }
+        for row in ranked
+    ]  # fmt: skip
+    if cells:
+        print_table(cells, title="moves that lost most, as chances to win", form=form)
+    for player, name in enumerate(names):
+        own = [row for row in rows if row.player == player]
+        if own:
+            mean = sum(row.loss for row in own) / len(own)
+            alike = sum(row.action == row.best for row in own)
+            say(
+                f"{name}: {len(own)} moves, {_percent(mean, 0.0)} lost on average; the search would have played {alike}"
+            )
+    return None
+
+
+def _percent(value: float, even: float = 0.5) -> str:
+    return f"{100 * (even + value / 2):.1f} %"
+
+
+def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[State], list[int]]:
+    """The game, its positions with the right player to move, and its moves."""
+    from engram.errors import InvalidSpecification
+    from engram.games.catalogue import game as game_of
+
+    if file is None:
+        rules = game_of("connect_four" if game is None else game)
+        actions = rules.parse_moves(moves)
+        rules.play_moves(actions)  # names the number of a move that is not legal
+        return rules, list(accumulate(actions, rules.play, initial=rules.initial_state())), actions
+    if moves:
+        raise InvalidSpecification("an SGF file and --moves are two games: leave one out")
+    from engram.games.go.sgf import on_move, read_sgf
+
+    record = read_sgf(file, game_of(game) if game else None)
+    if record.warning:
+        say(f"warning: {record.warning}")
+    # People end a game with dead stones on the board, which would count: so its last position is searched, too.
+    players = [player for player, _ in record.moves]
+    movers = [*players, 1 - players[-1]] if players else [0]
+    positions = [on_move(record.game, record.position(number), player) for number, player in enumerate(movers)]
+    return record.game, positions, [action for _, action in record.moves]
+
+
+def _plot(file: Path, game: Game, rows: list[ReviewedMove]) -> None:
+    from engram.pictures.chart import Chart, Series, draw
+
+    name, last = game.player_names()[0], rows[-1]
+    values = [(row.player, row.before) for row in rows] + [(last.player, last.after)]
+    shares = [0.5 + (0.5 - player) * value for player, value in values]
+    curve = Series(name, range(len(shares)), shares)
+    about = f"Chance of {name} to win"
+    draw(
+        file,
+        game.name,
+        [Chart(about, [curve], x="moves", y="chance", format="percent", lines=[0.5], low=0.0, high=1.0)],
+    )

@@ -1,0 +1,89 @@
+"""A game reviewed: the value of each of its positions by a search, and how much of it each move gave away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engram.drivers.limit import Limit
+from engram.drivers.lockstep import Lockstep
+from engram.errors import InvalidGame, InvalidState
+from engram.games.game import Game, State
+from engram.presets.catalogue import preset
+from engram.rng import derive_seed
+from engram.search.preset import Preset
+
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class ReviewedMove:
+    """A move of a game with what a search says of it.
+
+    Attributes:
+      number: from 1. player: who moved. action, name: of the move.
+      before, after: value of the position before and after it, for that player, in [-1, 1].
+      best, best_name: the search's own move. loss: max(before - after, 0), and 0 where the move is the search's own.
+    """
+
+    number: int
+    player: int
+    action: int
+    name: str
+    before: float
+    after: float
+    best: int
+    best_name: str
+
+    @property
+    def loss(self) -> float:
+        return 0.0 if self.action == self.best else max(self.before - self.after, 0.0)
+
+
+def review(
+    game: Game, positions: Sequence[State], actions: Sequence[int], search: Preset | str, *, simulations: int,
+    seed: int = 0, progress: Callable[[int], None] | None = None,
+) -> list[ReviewedMove]:  # fmt: skip
+    """The moves of a game, each with the value that it had and the value that it left.
+
+    Args:
+      game: for two players, without chance or rewards on the way.
+      positions: (n + 1), before the first move to after the last, with the right player to move. actions: (n).
+      search: any that a `Lockstep` takes. simulations: of each position, ≥ 1.
+      progress: called with the number of positions searched so far.
+
+    Raises:
+      InvalidGame: a game of another kind. InvalidState: a game without moves. And as `Lockstep`.
+
+    Cost: a search for each position. Values of two searches are compared, so small losses are noise.
+    """
+    if game.general_features:
+        raise InvalidGame(f"a review compares values between the moves of two players, and {game.name} has other moves")
+    if not actions:
+        raise InvalidState("a game without moves has nothing to review")
+    values = [game.outcome(state) if game.is_over(state) else 0.0 for state in positions]
+    best = [-1] * len(positions)
+    open_places = [place for place, state in enumerate(positions) if not game.is_over(state)]
+    trees = Lockstep(game, preset(search), min(_AT_ONCE, len(open_places)))
+    for first in range(0, len(open_places), _AT_ONCE):
+        places = open_places[first : first + _AT_ONCE]
+        seeds = [derive_seed(seed, "review", place) for place in places]
+        for tree in range(len(places)):
+            trees.clear(tree)
+        roots = trees.run([positions[place] for place in places], Limit(simulations=simulations), seeds)
+        for place, root in zip(places, roots, strict=True):
+            values[place] = (1 - 2 * game.to_play(positions[place])) * root.root_value
+            best[place] = root.action
+        if progress is not None:
+            progress(first + len(places))
+    moves = []
+    for place, action in enumerate(actions):
+        state = positions[place]
+        player = game.to_play(state)
+        sign = 1 - 2 * player
+        names = game.action_name(action, state), game.action_name(best[place], state)
+        moves.append(
+            ReviewedMove(place + 1, player, action, names[0], sign * values[place], sign * values[place + 1],
+                         best[place], names[1])
+        )  # fmt: skip
+    return moves

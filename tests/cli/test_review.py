@@ -1,0 +1,97 @@
+"""Reviews: which moves of a game lost most, and what the value was before and after them."""
+
+import csv
+import io
+import json
+from itertools import pairwise
+
+import pytest
+from typer.testing import CliRunner
+
+from engram.cli.app import app
+from engram.drivers.review import review
+from engram.errors import EngramError
+from engram.games.catalogue import game
+
+TIC_TAC_TOE = game("tic_tac_toe")
+# The first player threatens the upper row after 0 and 1; the second plays 8 and not 2, and the first wins at once.
+ACTIONS = [0, 4, 1, 8, 2]
+
+
+def positions_of(actions):
+    states = [TIC_TAC_TOE.initial_state()]
+    for action in actions:
+        states.append(TIC_TAC_TOE.play(states[-1], action))
+    return states
+
+
+def names_of(actions):
+    states = positions_of(actions)
+    return " ".join(TIC_TAC_TOE.action_name(action, state) for action, state in zip(actions, states, strict=False))
+
+
+def test_the_move_that_lost_is_named_with_what_it_lost():
+    done = []
+    rows = review(TIC_TAC_TOE, positions_of(ACTIONS), ACTIONS, "uct", simulations=2000, seed=1, progress=done.append)
+    assert [(row.number, row.player, row.action) for row in rows] == [
+        (1, 0, 0), (2, 1, 4), (3, 0, 1), (4, 1, 8), (5, 0, 2),
+    ]  # fmt: skip
+    worst = max(rows, key=lambda row: row.loss)
+    assert (worst.number, worst.best) == (4, 2) and worst.before > -0.2 and worst.after < -0.95
+    assert worst.loss == worst.before - worst.after > 0.8
+    assert rows[4].action == rows[4].best and rows[4].loss == 0.0 and rows[4].after == 1.0, "the end has its outcome"
+    assert all(row.after == -later.before for row, later in pairwise(rows))
+    assert done == [5]
+
+
+def test_a_review_repeats_and_asks_for_as_many_positions_at_once_as_it_likes(monkeypatch):
+    first = review(TIC_TAC_TOE, positions_of(ACTIONS), ACTIONS, "uct", simulations=50, seed=7)
+    monkeypatch.setattr("engram.drivers.review._AT_ONCE", 2)
+    assert review(TIC_TAC_TOE, positions_of(ACTIONS), ACTIONS, "uct", simulations=50, seed=7) == first
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["review", *map(str, words)])
+
+
+def test_the_command_shows_the_worst_moves_and_draws_the_game(tmp_path):
+    words = ["-g", "tic_tac_toe", "-m", names_of(ACTIONS), "-n", 500]
+    shown = command(*words, "--worst", 1, "--plot", tmp_path / "game.png")
+    assert shown.exit_code == 0 and (tmp_path / "game.png").stat().st_size > 5000
+    assert "│ 4 " in shown.stdout and "│ 2 " not in shown.stdout
+    data = json.loads(command(*words, "--json").stdout)
+    assert [row["number"] for row in data] == [1, 2, 3, 4, 5] and data[3]["loss"] > 0.8
+    table = list(csv.reader(io.StringIO(command(*words, "--format", "csv").stdout)))
+    assert table[0] == ["move", "player", "played", "better", "before", "after", "lost"] and table[1][0] == "4"
+
+
+def test_a_game_of_go_with_a_handicap_and_two_passes(tmp_path):
+    """Black moves twice in a row, and the last position, after two passes, is searched for the other player."""
+    file = tmp_path / "game.sgf"
+    file.write_text("(;SZ[5]KM[0.5];B[cc];B[bb];W[dd];B[];W[])")
+    data = json.loads(command(file, "-n", 60, "--json").stdout)
+    assert [row["player"] for row in data] == [0, 0, 1, 0, 1] and [row["name"] for row in data][:2] == ["C3", "B4"]
+    assert abs(data[-1]["after"]) < 1.0, "the score of the board would be a certain result"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-g", "pig", "-m", "roll"], "moves of two players, and pig has other moves"),
+        (["-g", "tic_tac_toe"], "a game without moves"),
+        (["-g", "tic_tac_toe", "-m", "a1 a1"], "move 2"),
+        (["-g", "tic_tac_toe", "-m", "a1", "--plot", "x.txt"], ".png"),
+        (["-g", "tic_tac_toe", "-m", "a1", "-s", "uct(threads=2)"], "leave threads out"),
+    ],
+)
+def test_what_cannot_be_reviewed(words, sentence):
+    shown = command(*words)
+    assert shown.exit_code == 2 and sentence in shown.output
+
+
+def test_an_empty_record_has_nothing_to_review(tmp_path):
+    (tmp_path / "game.sgf").write_text("(;SZ[9])")
+    with pytest.raises(EngramError, match="without moves"):
+        review(TIC_TAC_TOE, positions_of([]), [], "uct", simulations=10)
+    shown = command(tmp_path / "game.sgf")
+    assert shown.exit_code == 2 and "without moves" in shown.output
