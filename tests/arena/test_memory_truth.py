@@ -32,6 +32,19 @@ def test_errors_of_a_tree_that_can_be_checked_by_hand():
     assert np.isin(once[:, 2], (0.0, 1.0, 2.0)).all()
 
 
+def test_the_memory_of_positions_is_measured_whatever_stands_before_it(tmp_path):
+    file = tmp_path / "both.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom engram.search.extensions.move_history import move_history\n"
+        "from engram.memory.similar_positions import remembering\nfrom engram.presets import uct\n"
+        "def mine(first=True):\n    parts = (remembering(equivalence=0), move_history(equivalence=0))\n"
+        "    return replace(uct(), extensions=parts if first else parts[::-1])\n"
+    )
+    positions = solved_positions(game_of(GAME), 6, seed=1)
+    errors = [node_errors(GAME, f"{file}:mine(first={first})", 150, positions, 50, 0) for first in ("true", "false")]
+    assert len(errors[0]) > 20 and np.array_equal(*errors)
+
+
 def test_truth_of_nodes_is_the_solvers():
     # Wins for either side among them, so that a wrong point of view would show.
     small = "line:rows=3,columns=3,run=3"

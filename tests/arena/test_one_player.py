@@ -15,10 +15,12 @@ from engram.arena.report import recorded_result
 from engram.arena.results import Results
 from engram.arena.runner import MatchRunner
 from engram.cli.app import app
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.bounds import rounded
 from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
+from engram.presets.catalogue import preset
+from engram.search.nature import with_nature
 from tests.games_for_tests import walk
 
 MEMORY = ":memory:"
@@ -95,6 +97,15 @@ def test_nature_draws_by_the_same_numbers_in_both_games_of_a_pair():
         numbers.append(tuple(drawn))
     assert numbers[0] == numbers[1] and numbers[2] == numbers[3]
     assert numbers[0] != numbers[2]
+
+
+def test_the_rule_around_all_rules_cannot_be_named():
+    for text in ("uct(selection=with_nature)", "uct(selection=nosuch)"):
+        with pytest.raises(InvalidSpecification, match="no selection rule is called") as refused:
+            preset(text)
+        assert "here are ucb1," in str(refused.value)
+    with pytest.raises(InvalidParameter, match="by itself where nature moves"):
+        with_nature()
 
 
 def test_two_players_with_nature_and_rewards():

@@ -21,9 +21,10 @@ import engram
 from engram import Limit
 from engram.cli.app import app
 from engram.conformance.search_contract import check_preset
-from engram.drivers.recollection import explain_memory
+from engram.drivers.recollection import explain_memory, recollect
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidSpecification
+from engram.games.game import NATURE
 from engram.games.line.one_word import line
 from engram.memory import files
 from engram.memory.neighbours import INDICES
@@ -32,6 +33,7 @@ from engram.memory.store import Store
 from engram.memory.values.table import Table
 from engram.native import guard
 from engram.presets import uct
+from engram.search.extensions.move_history import move_history
 from engram.training.memory_build import build
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -292,8 +294,76 @@ def test_a_memory_of_ones_own_features_or_index_is_asked_by_its_file(own, tmp_pa
         assert answered.exit_code == 0 and "memory: " in answered.output, answered.output
     assert run("memory", "ask", "mine", "-s", "own_parts.py:mine(dimension=8)").exit_code == 2
     INDICES.pop("whole_of_ones_own")
-    refused = run("memory", "inspect", "indexed")
+    refused = run("memory", "prune", "indexed", "-o", "pruned")
     assert refused.exit_code == 2 and "whole_of_ones_own" in refused.output and "import that file" in refused.output
+    assert "whole_of_ones_own" in run("memory", "inspect", "indexed").stdout
+    other = run(
+        "move", "-g", "tic_tac_toe", "-s", "memory_uct(memory='indexed',neighbours=exact,dimension=16)", "-n", "20"
+    )
+    assert other.exit_code == 0, other.output
+
+
+def test_all_entries_of_a_file_are_asked_by_a_preset_of_ones_own(own, tmp_path):
+    run, _ = own
+    (tmp_path / "own_parts.py").write_text(OWN_PARTS.format(index="another_of_ones_own"))
+    roomy = "memory_uct(capacity=2000,dimension=64,keep_states=true,neighbours=exact)"
+    assert (
+        run("memory", "build", "-g", "tic_tac_toe", "-o", "m", "--games", "20", "-n", "60", "-s", roomy).exit_code == 0
+    )
+    (tmp_path / "own_small.py").write_text(
+        "from engram.presets import memory_uct\ndef mine():\n"
+        "    return memory_uct(capacity=3, dimension=64, neighbours='exact')\n"
+    )
+    answers = [json.loads(run("memory", "ask", "m", "--json", *words).stdout)
+               for words in ((), ("-s", "own_small.py:mine"))]  # fmt: skip
+    # The entries stand in other rows, by which equal cosines are ordered.
+    first, second = ([answer["witnesses"][0][key] for key in ("board", "value")] for answer in answers)
+    assert first == second and first[0] and answers[1]["count"] == pytest.approx(answers[0]["count"], rel=0.2)
+
+
+def test_where_nature_moves_a_memory_answers_for_player_0(tmp_path):
+    game = engram.game("backgammon")
+    search = Search(game, "memory_uct(capacity=500)")
+    state = game.initial_state()
+    while game.to_play(state) == NATURE:
+        state = game.play(state, game.legal_actions(state)[0])
+    search.run(state, Limit(simulations=400), seed=1)
+    after = state
+    while game.to_play(after) != NATURE:
+        after = game.play(after, game.legal_actions(after)[0])
+    recollection, answer = recollect(search, after), explain_memory(search, after)
+    assert answer.value == pytest.approx(float(search.tree.in_units(recollection.value))) and recollection.value != 0.0
+
+
+def test_the_end_of_a_game_is_not_asked_about(own):
+    run, _ = own
+    assert run("memory", "build", "-g", "tic_tac_toe", "-o", "m", "--games", "1", "-n", "20").exit_code == 0
+    moves = " ".join(engram.game("tic_tac_toe").move_names([0, 3, 1, 4, 2]))
+    over = run("memory", "ask", "m", "--moves", moves)
+    assert over.exit_code == 2 and "the game is over, with outcome 1" in over.output
+
+
+def test_no_file_of_another_kind_is_replaced(own, tmp_path):
+    run, _ = own
+    assert run("memory", "build", "-g", "tic_tac_toe", "-o", "m", "--games", "1", "-n", "20").exit_code == 0
+    before, notes = (tmp_path / "m").read_bytes(), tmp_path / "notes.txt"
+    notes.write_text("mine")
+    for words in (("inspect", "m", "--report", "m"), ("ask", "m", "--report", "m")):
+        refused = run("memory", *words)
+        assert refused.exit_code == 2 and "a report is an .html file" in refused.output
+    for words in (("prune", "m"), ("merge", "m", "m")):
+        assert run("memory", *words, "-o", "notes.txt").exit_code == 2
+        assert run("memory", *words, "-o", "m2").exit_code == 0 == run("memory", *words, "-o", "m2").exit_code
+    assert (tmp_path / "m").read_bytes() == before and notes.read_text() == "mine"
+
+
+def test_a_memory_of_moves_beside_it_forgets_with_the_game(tmp_path):
+    both = replace(uct(), extensions=(remembering(capacity=800, dimension=32), move_history())).named("both")
+    for name, steps in (("whole", (3,)), ("parts", (1, 2, 3))):
+        for games in steps:
+            build("tic_tac_toe", both, tmp_path / name, games=games, simulations=30)
+    first, second = (files.load(tmp_path / name) for name in ("whole", "parts"))
+    assert first.entries.tobytes() == second.entries.tobytes()
 
 
 def test_a_memory_of_ones_own_features_knows_their_code_wherever_it_lies(own, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -207,6 +209,20 @@ def test_a_file_has_room_for_what_a_search_adds_and_heeds_what_is_asked(tmp_path
         memory_uct(memory=file, keep_states=True).extensions[0](game)
     with pytest.raises(InvalidSpecification, match="exact has no option 'num_candidates'"):
         memory_uct(neighbours="exact", num_candidates=5).extensions[0](game)
+
+
+def test_a_loaded_store_belongs_to_the_game_and_features_of_its_file(tmp_path):
+    file, _ = _kept(tmp_path)
+    loaded = files.load(file)
+    for store in (loaded, files.prune(loaded), files.merge([loaded, loaded])):
+        extension = remembering(store=store)
+        assert engram.Search("connect_four", replace(engram.presets.uct(), extensions=(extension,)))
+        with pytest.raises(InvalidParameter, match="the store has game connect_four, not othello"):
+            engram.Search("othello", replace(engram.presets.uct(), extensions=(extension,)))
+    other = files.like(loaded)
+    other.belongs_to = {**loaded.belongs_to, "game": "othello"}
+    with pytest.raises(InvalidParameter, match="memories with game connect_four and othello do not mix"):
+        files.merge([loaded, other])
 
 
 def test_of_equal_entries_the_most_recently_used_stay(tmp_path):

@@ -7,8 +7,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from numba import carray
+from typer.testing import CliRunner
 
 import engram
+from engram.cli.app import app
 from engram.errors import InvalidSpecification, OperatorError
 from engram.memory.features import Features
 from engram.memory.neighbours import INDICES, Exact
@@ -159,6 +161,34 @@ def test_an_index_that_goes_astray_is_stopped(candidates):
                 search.run(search.game.initial_state(), engram.Limit(simulations=50), seed=0)
     finally:
         del INDICES["astray"]
+
+
+TWICE = """
+from numba import carray, int32
+import numpy as np
+from engram.memory.neighbours.exact import Exact, exact_dtype, insert, remove
+from engram.memory.neighbours.index import functions_of
+from engram.native.intrinsics import pointer_at
+
+def candidates(index, features, wanted, rows):
+    named = carray(pointer_at(rows, np.int32), (index.capacity,))
+    named[0] = 0
+    named[1] = 0
+    return min(2, index.size)
+
+class Twice(Exact):
+    name = "twice"
+    functions = Exact.functions | functions_of(exact_dtype, insert, remove, candidates)
+"""
+
+
+def test_an_index_that_names_a_row_twice_does_not_pass_the_check(tmp_path):
+    (tmp_path / "twice.py").write_text(TWICE)
+    try:
+        shown = CliRunner().invoke(app, ["check", f"{tmp_path}/twice.py:Twice", "-n", "100"])
+        assert shown.exit_code == 2 and "the neighbour search twice names a row twice" in shown.output, shown.output
+    finally:
+        INDICES.pop("twice", None)
 
 
 def test_simhash_finds_rows_one_bit_away_in_a_table_and_none_further():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -42,5 +43,12 @@ def test_it_takes_a_win_that_the_depth_shows():
 
 
 def test_what_cannot_be_cut_is_refused():
-    with pytest.raises(InvalidParameter, match=r"a depth of 0 or more, not .* and -1"):
+    with pytest.raises(InvalidParameter, match="depth"):
         cut_rollout(GAME, a_quarter, -1)
+    for depth in (math.inf, math.nan, 2.9):
+        with pytest.raises(InvalidParameter, match="depth"):
+            cut_rollout(GAME, a_quarter, depth)
+    with pytest.raises(InvalidParameter, match="no heuristic is called 'nosuch'; there are naive, potential"):
+        line_heuristic(GAME, "nosuch")
+    with pytest.raises(InvalidParameter, match="do not read the states of go:9"):
+        line_heuristic(engram.game("go:9"), "naive")

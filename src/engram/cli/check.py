@@ -65,8 +65,13 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     if inspect.isclass(part) and issubclass(part, NeighbourIndex):
         if "name" not in vars(part):
             raise InvalidSpecification(f"{name} has no attribute `name`, by which memories find an index")
-        part = replace(uct(), extensions=(remembering(neighbours=part.name),))  # the child makes it anew, with checks
-    elif inspect.isfunction(part) and list(inspect.signature(part).parameters) == ["state", "rng"]:
+        in_search = replace(
+            uct(), extensions=(remembering(neighbours=part.name),)
+        )  # the child makes it anew, with checks
+        report = check_preset(as_preset(in_search, name), [board], simulations)
+        _check_rows(part.name)
+        return report
+    if inspect.isfunction(part) and list(inspect.signature(part).parameters) == ["state", "rng"]:
         part = replace(uct(), evaluation=part)
     else:
         make_it = partial(make, what, (Game, Preset, Operator, Definition, Extension), OPERATORS, max_leaves=8)
@@ -90,3 +95,18 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     elif hasattr(part, "evaluate"):
         part = puct(evaluator=part, num_leaves=8)
     return check_preset(as_preset(part, name), [board], simulations)
+
+
+def _check_rows(index: str) -> None:
+    """Asks a neighbour index about random features: it names each row at most once."""
+    import numpy as np
+
+    from engram.errors import InvalidParameter
+    from engram.memory.store import Store
+
+    store, features = Store(16, 64, neighbours=index), np.random.default_rng(0).standard_normal((64, 16))
+    store.add_all(np.arange(1, 65), features)
+    for answer in store.query_all(features)[0]:
+        rows = answer[answer >= 0].tolist()
+        if len(set(rows)) < len(rows):
+            raise InvalidParameter(f"the neighbour search {index} names a row twice, which would then count twice")

@@ -63,7 +63,7 @@ def inspect(
     from engram import storage
     from engram.memory import files
 
-    header, store = storage.about(file, files.KIND), files.load(file)
+    header, store = storage.about(file, files.KIND), files.load(file, neighbours="exact")  # a user's index stays shut
     header = {name: value for name, value in header.items() if value != ""}  # a named game is from no file
     entries = store.entries[: len(store)]
     if report is not None:
@@ -76,9 +76,9 @@ def inspect(
         summary[field] = {f"{share} %": float(np.percentile(entries[field], share)) for share in quantiles}
     if as_json:
         return print_json(summary)
-    for name, value in summary.items():
-        if isinstance(value, dict):
-            summary[name] = ", ".join(f"{key}: {number:.4g}" for key, number in value.items())
+    for name in ("visit_count", "value"):
+        summary[name] = ", ".join(f"{share}: {number:.4g}" for share, number in summary[name].items())
+    summary["value for player 0, -1 to 1"] = summary.pop("value")
     print_table([{"what": name, "value": value} for name, value in summary.items()])
 
 
@@ -97,7 +97,7 @@ def ask(
     from engram import storage
     from engram.drivers.recollection import explain_memory
     from engram.drivers.search import Search
-    from engram.errors import InvalidFile
+    from engram.errors import InvalidFile, InvalidState
     from engram.memory import files
     from engram.memory.similar_positions import position_memory
     from engram.presets.catalogue import preset
@@ -109,17 +109,19 @@ def ask(
     if type(header.get("dimension")) is not int:  # a text would become a part of the search's specification
         raise InvalidFile(f"{file} is damaged: its dimension is not a whole number")
     state = game.play_moves(moves)
+    if game.is_over(state):
+        raise InvalidState(f"the game is over, with outcome {game.outcome(state):g}: a memory holds no ends")
     if is_in_file(search):
         tree = Search(game, search)
         memory = position_memory(tree.extensions, search, "ask")
-        memory.store.clear()
-        files.take(memory.store, files.load(file, files.identity(memory.features)))
+        store = files.load(file, files.identity(memory.features), memory.store.neighbours)
+        store.corrects = memory.store.corrects
     else:
         specification = parse(search)
         position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
         values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
-        tree = Search(game, Specification(specification.name, specification.positional, values).text)
-    answer = explain_memory(tree, state, most)
+        tree, store = Search(game, Specification(specification.name, specification.positional, values).text), None
+    answer = explain_memory(tree, state, most, store)
     if report is not None:
         from engram.cli.memory_views import write_answer
 
@@ -168,7 +170,10 @@ def _header(file: Path) -> dict[str, Any]:
 
 
 def _write(output: Path, store: Any, header: dict[str, Any], as_json: bool) -> None:
-    from engram.memory.files import save
+    from engram import storage
+    from engram.memory.files import KIND, save
 
+    if output.exists():
+        storage.about(output, KIND)  # another file stays
     save(output, store, header)
     show({"file": str(output), "entries": len(store)}, f"{output}: {len(store):,} entries", as_json)

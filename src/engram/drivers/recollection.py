@@ -11,7 +11,7 @@ from engram.drivers.search import Search
 from engram.errors import check_whole
 from engram.games.game import Position, State
 from engram.memory.similar_positions import position_memory
-from engram.memory.store import Neighbour, Recollection
+from engram.memory.store import Neighbour, Recollection, Store
 from engram.pictures.markup import Markup, cards, in_letters, notebook, percent, signed
 
 
@@ -51,7 +51,7 @@ class MemoryAnswer:
     """The answer of a memory about a position.
 
     Attributes:
-      value: V̂_M for the player to move, in the game's units. count: N_M ≥ 0.
+      value: V̂_M for the player to move, or for player 0 where nature moves, in the game's units. count: N_M ≥ 0.
       witnesses: the stored positions behind it, the largest share first.
       corrects: the value is a correction, which a search adds to the position's value (`correct=true`).
     """
@@ -103,8 +103,11 @@ def features_of(search: Search, state: State) -> np.ndarray:
     return np.asarray(features(state, embedding[0]))
 
 
-def recollect(search: Search, state: State) -> Recollection | None:
+def recollect(search: Search, state: State, store: Store | None = None) -> Recollection | None:
     """The answer of a search's memory about a state, by the search's own query; None if the memory has no answer.
+
+    Args:
+      store: to ask in place of the search's own; of the same features.
 
     Raises:
       InvalidSpecification: a search without a memory of positions.
@@ -112,28 +115,31 @@ def recollect(search: Search, state: State) -> Recollection | None:
     memory = position_memory(search.extensions, search.preset.text, "ask")
     assert memory.on_leaf is not None
     options: dict[str, Any] = dict(memory.on_leaf.values)
-    return memory.store.query(
+    return (store or memory.store).query(
         features_of(search, state), num_neighbours=int(options["num_neighbours"]), temperature=options["temperature"]
     )
 
 
-def stored_position(search: Search, row: int) -> State | None:
+def stored_position(search: Search, row: int, store: Store | None = None) -> State | None:
     """The position of an entry of the search's memory; None if the memory keeps none or the record is damaged.
+
+    Args:
+      store: as in `recollect`.
 
     Raises:
       InvalidSpecification: a search without a memory of positions.
     """
     memory = position_memory(search.extensions, search.preset.text, "look into")
-    board = memory.store.states[row]  # zeros in a memory without positions
+    board = (store or memory.store).states[row]  # zeros in a memory without positions
     position = search.game.read(board) if board.any() else None
     return position if position is not None and search.game.is_sound(position) else None
 
 
-def explain_memory(search: Search, state: State, most: int = 5) -> MemoryAnswer | None:
+def explain_memory(search: Search, state: State, most: int = 5, store: Store | None = None) -> MemoryAnswer | None:
     """The answer of a search's memory about a state, with the stored positions behind it; None without an answer.
 
     Args:
-      search: with a memory of positions. state: of its game. most: the most witnesses, ≥ 0.
+      search: with a memory of positions. state: of its game. most: the most witnesses, ≥ 0. store: as in `recollect`.
 
     The query marks the neighbours as used, as a search does. Positions need `keep_states=true`.
 
@@ -141,12 +147,12 @@ def explain_memory(search: Search, state: State, most: int = 5) -> MemoryAnswer 
       InvalidSpecification: a search without a memory of positions.
     """
     check_whole("most", most, 0)
-    recollection = recollect(search, state)
+    recollection = recollect(search, state, store)
     if recollection is None:
         return None
     game, memory = search.game, position_memory(search.extensions, search.preset.text, "ask")
     assert memory.advice is not None
-    sign, tree = 1.0 if game.to_play(state) == 0 else -1.0, search.tree
+    sign, tree = -1.0 if game.to_play(state) == 1 else 1.0, search.tree
     corrects, witnesses = memory.advice.corrects, []
 
     def in_units(value: float) -> float:
@@ -154,7 +160,7 @@ def explain_memory(search: Search, state: State, most: int = 5) -> MemoryAnswer 
         return float(tree.in_units(sign * value))
 
     for neighbour in sorted(recollection.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
-        position = stored_position(search, neighbour.row)
+        position = stored_position(search, neighbour.row, store)
         diagram = None if position is None else game.render(position)
         value, first = in_units(neighbour.value), in_units(neighbour.first)
         witnesses.append(Witness(neighbour, value, first, position, diagram))

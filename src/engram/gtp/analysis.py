@@ -1,4 +1,4 @@
-"""The analysis commands `lz-analyze` and `kata-analyze`, and those that play the move, too.
+"""The analysis commands `lz-analyze` and `kata-analyze`; `lz-genmove_analyze` and its like play the move, too.
 
 Both write a line of `info move … visits … winrate … order … pv …` at every interval, best move first. Values are for
 the player to move. Leela Zero writes a share as 0 to 10,000, KataGo as 0 to 1.

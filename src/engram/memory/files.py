@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from engram.search.columns import MAX_COUNT, MAX_VALUE
 from engram.user_files import check_sources, code_of, digest_of, stored
 
 KIND = "memory"
+BELONGING = "game", "features", "dimension"
 _OF_FILES = "text", "sources"
 """Of a game from a user's file."""
 
@@ -229,16 +231,18 @@ def game_of(path: str | Path, *, allow_files: bool = False) -> Game:
         return game(text)
 
 
-def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
+def load(path: str | Path, belongs_to: dict[str, Any] | None = None, neighbours: str | None = None) -> Store:
     """The store that `save` wrote, row for row, so that links to its rows stay valid.
 
     Args:
-      path: the file. belongs_to: from `identity`; None: not checked.
+      path: the file. belongs_to: from `identity`; None: not checked. neighbours: an index in place of the file's.
 
     Raises:
       InvalidFile: as `storage.load`; or a memory of another game or other features.
     """
     about, arrays = storage.load(path, KIND)  # its checksum first: a damaged capacity must not be allocated
+    if neighbours not in (None, about.get("neighbours")):
+        about = {**about, "neighbours": neighbours, "options": {}}
     try:
         store = Store.of_kind(about)
     except TooLarge as error:
@@ -249,6 +253,8 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidFile(f"{path} is damaged: {error}") from error
     StorePersistence(store, belongs_to or {}).load_state_dict(about, arrays, path)
+    names = (*BELONGING, *_OF_FILES)
+    store.belongs_to = {name: about[name] for name in names if about.get(name) is not None}
     return store
 
 
@@ -270,7 +276,9 @@ def like(
     kind = {**store.kind, "capacity": capacity or store.capacity}
     if neighbours not in (None, store.neighbours):
         kind |= {"neighbours": neighbours, "options": {}}
-    return Store.of_kind({**kind, "options": {**kind["options"], **(options or {})}})
+    empty = Store.of_kind({**kind, "options": {**kind["options"], **(options or {})}})
+    empty.belongs_to = store.belongs_to
+    return empty
 
 
 def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
@@ -286,6 +294,10 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
         raise InvalidParameter("there is no memory to merge")
     if capacity is not None:
         check_whole("capacity", capacity, 1)
+    for store, name in product(stores[1:], BELONGING):
+        first, other = ((part.belongs_to or {}).get(name) for part in (stores[0], store))
+        if first is not None and other is not None and first != other:
+            raise InvalidParameter(f"memories with {name} {first} and {other} do not mix")
     widest = max(stores, key=lambda store: store.states.shape[1])
     merged = like(widest, sum(len(store) for store in stores) or 1, stores[0].neighbours)
     for store in stores:

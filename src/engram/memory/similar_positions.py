@@ -17,7 +17,7 @@ from numba import carray
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game, game_dtype
 from engram.memory.features import DIMENSION, Features, features_dtype, write_features
-from engram.memory.files import StorePersistence, identity, like, load, take
+from engram.memory.files import BELONGING, StorePersistence, identity, like, load, take
 from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
 from engram.memory.neighbours import INDICES
 from engram.memory.store import FEATURELESS, MAX_CAPACITY, Store, add, query, update
@@ -87,8 +87,8 @@ def _advise(tree, column, path, ply, store):
 
 @on_leaf(
     advice=ADVICE, link=LINK, store=Record(store_dtype), features=Record(features_dtype), game=Record(game_dtype),
-    num_neighbours=Parameter(50.0, 1.0, 1e9), temperature=Parameter(0.1, 1e-12, 1e12), decay=Parameter(2.0, 1.0, 1e12),
-    every_node=Parameter(0, 0, 1),
+    num_neighbours=Parameter(50.0, 1.0, MAX_CAPACITY), temperature=Parameter(0.1, 1e-12, 1e12),
+    decay=Parameter(2.0, 1.0, 1e12), every_node=Parameter(0, 0, 1),
 )  # fmt: skip
 def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     """Queries the memory about the leaf, backs the answer up the path, and only then adds the leaf.
@@ -247,7 +247,7 @@ def remembering(
         game_features = features_of(game)
         belongs_to = identity(game_features)
         if saved is None and memory is not None:
-            saved = load(memory, belongs_to)
+            saved = load(memory, belongs_to, neighbours)
         _check_states(game, saved, memory, keep_states)
         if store is None:
             entries = own_store(game, game_features.dimension, saved)
@@ -310,7 +310,7 @@ def _bind_shared(store: Store, belongs_to: dict[str, Any], game: Game) -> None:
     if held not in (0, room):
         raise InvalidParameter(f"the store has {held} bytes for a position, not the {room} of {game.name}")
     older = store.belongs_to or {}
-    for name in ("game", "features", "dimension"):
+    for name in BELONGING:
         if older.get(name, belongs_to[name]) != belongs_to[name]:
             raise InvalidParameter(f"the store has {name} {older[name]}, not {belongs_to[name]}")
     check_sources("the store", older, belongs_to.get("sources"))

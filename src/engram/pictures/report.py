@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from engram.errors import InvalidFile
 from engram.pictures.bundle import bundle, file
 from engram.pictures.chart import Chart
 from engram.pictures.markup import Markup, safe, table
@@ -49,8 +50,10 @@ def write_report(
       command: as a person types it; empty: none. settings: by name.
 
     Raises:
-      InvalidFile: the file cannot be written.
+      InvalidFile: the file cannot be written, or its name has another ending than .html.
     """
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InvalidFile(f"a report is an .html file, not {path}")
     rows = [[name.replace("_", " "), _setting(value)] for name, value in (settings or {}).items()]
     origin = [
         Markup(f'<code class="command">{safe(command)}</code>') if command else "",

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_whole
 from engram.games.game import SLACK, Game
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
@@ -104,10 +104,9 @@ def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Call
     Source: the thesis on TD-UCT, "until a terminal state or a simulation depth (S) is reached".
     """
     game.require_plain("a rollout that is cut")
-    if not game.compiled or depth < 0:
-        raise InvalidParameter(
-            f"cut_rollout needs a compiled game and a depth of 0 or more, not {game.name} and {depth}"
-        )
+    if not game.compiled:
+        raise InvalidParameter(f"cut_rollout needs a compiled game, which {game.name} is not")
+    depth = check_whole("depth", depth, 0)
     names = ("legal_actions", "play", "outcome")
     legal_actions, play, outcome = (compiled(game.callbacks[name].function) for name in names)
     worth, room = compiled(getattr(heuristic, "py_func", heuristic)), game.num_actions + SLACK

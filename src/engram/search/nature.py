@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from engram.errors import InvalidParameter
 from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_float
 from engram.search.expansion import set_priors_by
-from engram.search.operators import selection
+from engram.search.operators import OPERATORS, Value, selection
 from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of
 
 
@@ -19,7 +20,12 @@ def set_probabilities(program, slot, tree, index):
     return 0 if nodes_of(tree)[index].flags & PRIORS else -1  # without: a failure, or all weights are 0
 
 
-@selection(selection=None)
+def _check_rule(values: dict[str, Value]) -> None:
+    if values["selection"] is None:
+        raise InvalidParameter("a search has with_nature by itself where nature moves: leave it out")
+
+
+@selection(check=_check_rule, selection=None)
 def with_nature(tree, node, rng, parameters):
     """The choice of another rule where a player moves; where nature does, a child drawn by its probabilities.
 
@@ -51,3 +57,6 @@ def with_nature(tree, node, rng, parameters):
             if left < 0.0:
                 break
     return drawn if np.uint64(drawn) < unvisited else entering(drawn)
+
+
+del OPERATORS["selection"][with_nature.name]  # no rule to name: each search of a game with chance has it

@@ -77,6 +77,9 @@ def build(
             done = check_whole(f"the games of {path}", about.get("games", 0), 0, None, InvalidFile)
         saved, saved_games = time.monotonic(), done
         while done < games:
+            for extension in player.extensions:
+                if extension is not memory and extension.new_game is not None:
+                    extension.new_game()
             _play(player, limit, opening_moves, derive_seed(seed, "memory", done))
             done += 1
             if time.monotonic() - saved > SAVE_EVERY_S:

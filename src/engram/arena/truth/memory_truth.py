@@ -139,7 +139,7 @@ def node_errors(
         states = [rules.play_moves(moves, state) for moves in moves_below(searcher, places)]
         # Exact values are for the player to move, all others for player 0.
         truth = np.array([exact.sign(state) for state in states]) * exact.of(states)
-        nodes, column = searcher.tree.nodes, searcher.tree.rows(searcher.tree.advice[0].column)
+        nodes, column = searcher.tree.nodes, _advice(searcher)
         others = np.array([answer_of_others(searcher, state) for state in states])
         errors = [np.abs(estimate - truth) for estimate in (nodes["value"][places], column["value"][places], others)]
         collected.append(np.column_stack([np.full(len(places), number), nodes["visit_count"][places], *errors]))
@@ -152,10 +152,17 @@ def _exact_values(game: Game) -> ExactValues:
     return exact_values(game)
 
 
+def _advice(search: Search) -> np.ndarray:
+    """The advice of a search's memory of positions, by node; it may not be the search's first."""
+    advice = position_memory(search.extensions, search.preset.text, "compare with").advice
+    assert advice is not None
+    return search.tree.rows(advice.column)
+
+
 def _draw(search: Search, each: int, rng: np.random.Generator) -> np.ndarray:
     """Up to `each` nodes of each class of visits in which the game is not over and memory has a value."""
     count = search.tree.num_nodes
-    nodes, column = search.tree.nodes[:count], search.tree.rows(search.tree.advice[0].column)
+    nodes, column = search.tree.nodes[:count], _advice(search)
     wanted = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0) & (column["count"][:count] > 0)
     classes = np.where(wanted, np.log2(np.maximum(nodes["visit_count"], 1)).astype(int), -1)
     powers = range(int(classes.max(initial=-1)) + 1)

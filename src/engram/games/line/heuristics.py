@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numba import float64, from_dtype
 
+from engram.errors import InvalidParameter, choices
 from engram.games.game import Game
 from engram.games.line import many_words, one_word
 from engram.native.intrinsics import popcount
@@ -189,7 +190,15 @@ def is_line_game(game: Game) -> bool:
 
 
 def line_heuristic(game: Game, name: str) -> Callable[..., Any]:
-    """The heuristic `name` for a line game, as a function over its record."""
+    """The heuristic `name` for a line game, as a function over its record.
+
+    Raises:
+      InvalidParameter: another game, or no such heuristic.
+    """
+    if not is_line_game(game):
+        raise InvalidParameter(f"heuristics of line games do not read the states of {game.name}")
+    if name not in LINE_HEURISTICS:
+        raise InvalidParameter(f"no heuristic is called {name!r}{choices(name, LINE_HEURISTICS)}")
     return _CODE[name, game.state_dtype]
 
 
