@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numba
@@ -16,6 +18,23 @@ from numba.extending import intrinsic, models, register_model, typeof_impl
 from engram.native.jit import compiled
 
 _INT = ir.IntType(64)
+
+
+def lowered(returns: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: an intrinsic of these Numba types from a function `(builder, *values)` that writes LLVM's code."""
+
+    def wrap(write: Callable[..., Any]) -> Any:
+        @wraps(write)
+        def typed(typingctx: Any, *arguments: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                result = write(builder, *values)
+                return context.get_dummy_value() if returns is types.void else result
+
+            return (returns(*kinds), generate) if len(arguments) == len(kinds) else None
+
+        return intrinsic(typed)
+
+    return wrap
 
 
 def _caller(returns: Any, text: str) -> Any:
@@ -142,44 +161,28 @@ def compare_exchange(typingctx: Any, address: Any, expected: Any, replacement: A
     return types.boolean(types.int64, expected, expected), generate
 
 
-@intrinsic
-def fence(typingctx: Any) -> Any:
+@lowered(types.void)
+def fence(builder: Any) -> None:
     """A memory fence: every thread sees the writes before it before those after it."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.fence("acq_rel")
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    builder.fence("acq_rel")
 
 
-@intrinsic
-def popcount(typingctx: Any, word: Any) -> Any:
+@lowered(types.uint64, types.uint64)
+def popcount(builder: Any, word: Any) -> Any:
     """Number of set bits of a uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.ctpop(values[0])
-
-    return types.uint64(types.uint64), generate
+    return builder.ctpop(word)
 
 
-@intrinsic
-def trailing_zeros(typingctx: Any, word: Any) -> Any:
+@lowered(types.uint64, types.uint64)
+def trailing_zeros(builder: Any, word: Any) -> Any:
     """Index of the lowest set bit of a uint64; 64 for zero."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), generate
+    return builder.cttz(word, ir.Constant(ir.IntType(1), 0))
 
 
-@intrinsic
-def _pdep(typingctx: Any, bits: Any, mask: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        function = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(_INT, [_INT, _INT]))
-        return builder.call(function, values)
-
-    return types.uint64(types.uint64, types.uint64), generate
+@lowered(types.uint64, types.uint64, types.uint64)
+def _pdep(builder: Any, bits: Any, mask: Any) -> Any:
+    function = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(_INT, [_INT, _INT]))
+    return builder.call(function, (bits, mask))
 
 
 def _pick_bit_pdep(mask, k):

@@ -5,7 +5,6 @@ LLVM turns a loop into vectors only if it can prove that the arrays do not overl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
@@ -13,6 +12,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic, models, register_model
+
+from engram.native.intrinsics import lowered
 
 _FEATURES = binding.get_host_cpu_features()
 _X86 = "sse2" in _FEATURES
@@ -56,61 +57,40 @@ def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32"), (x, y, z))
 
 
-@intrinsic
-def load(typingctx: Any, address: Any) -> Any:
+@lowered(lanes, types.int64)
+def load(builder: Any, address: Any) -> Any:
     """The vector at an address of any alignment."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.load(_vector_at(builder, values[0]), align=4)
-
-    return lanes(types.int64), generate
+    return builder.load(_vector_at(builder, address), align=4)
 
 
-@intrinsic
-def store(typingctx: Any, address: Any, vector: Any) -> Any:
+@lowered(types.void, types.int64, lanes)
+def store(builder: Any, address: Any, vector: Any) -> None:
     """Writes a vector to an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.store(values[1], _vector_at(builder, values[0]), align=4)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, lanes), generate
+    builder.store(vector, _vector_at(builder, address), align=4)
 
 
-def _binary(operation: str, text: str) -> Callable[..., Any]:
-    def operator(typingctx: Any, x: Any, y: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return getattr(builder, operation)(*values)
-
-        return lanes(lanes, lanes), generate
-
-    operator.__doc__ = text
-    return intrinsic(operator)  # type: ignore[no-any-return]
+@lowered(lanes, lanes, lanes)
+def plus(builder: Any, x: Any, y: Any) -> Any:
+    """x + y."""
+    return builder.fadd(x, y)
 
 
-plus = _binary("fadd", "x + y.")
-minus = _binary("fsub", "x - y.")
+@lowered(lanes, lanes, lanes)
+def minus(builder: Any, x: Any, y: Any) -> Any:
+    """x - y."""
+    return builder.fsub(x, y)
 
 
-@intrinsic
-def scaled_sum(typingctx: Any, factor: Any, x: Any, y: Any) -> Any:
+@lowered(lanes, types.float64, lanes, lanes)
+def scaled_sum(builder: Any, factor: Any, x: Any, y: Any) -> Any:
     """factor·x + y, rounded once; the factor is a scalar."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        factor, x, y = values
-        return _multiply_add(builder, _broadcast(builder, builder.fptrunc(factor, _FLOAT)), x, y)
-
-    return lanes(types.float64, lanes, lanes), generate
+    return _multiply_add(builder, _broadcast(builder, builder.fptrunc(factor, _FLOAT)), x, y)
 
 
-@intrinsic
-def positive_part(typingctx: Any, x: Any) -> Any:
+@lowered(lanes, lanes)
+def positive_part(builder: Any, x: Any) -> Any:
     """max(x, 0); nan stays nan."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<=", values[0], _ZERO), _ZERO, values[0])
-
-    return lanes(lanes), generate
+    return builder.select(builder.fcmp_ordered("<=", x, _ZERO), _ZERO, x)
 
 
 @intrinsic

@@ -17,6 +17,7 @@ from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
+from engram.native.intrinsics import lowered
 from engram.native.lanes import lanes
 
 TILE_ROWS, ROW_BYTES = 16, 64
@@ -69,20 +70,15 @@ def _instruction(name: str, *tiles: Any) -> Callable[..., Any]:
     return generate
 
 
-@intrinsic
-def open_tiles(typingctx: Any) -> Any:
+@lowered(types.void)
+def open_tiles(builder: Any) -> None:
     """Gives all tiles their shape; `close_tiles` comes before the function returns."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        if _HAS_UNIT:
-            kind = ir.ArrayType(_BYTE, len(_PALETTE))
-            palette = cgutils.global_constant(builder, "palette", ir.Constant(kind, _PALETTE))
-            function = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer()])
-            function = cgutils.get_or_insert_function(builder.module, function, "llvm.x86.ldtilecfg")
-            builder.call(function, [builder.bitcast(palette, _BYTE.as_pointer())])
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    if _HAS_UNIT:
+        kind = ir.ArrayType(_BYTE, len(_PALETTE))
+        palette = cgutils.global_constant(builder, "palette", ir.Constant(kind, _PALETTE))
+        function = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer()])
+        function = cgutils.get_or_insert_function(builder.module, function, "llvm.x86.ldtilecfg")
+        builder.call(function, [builder.bitcast(palette, _BYTE.as_pointer())])
 
 
 @intrinsic
@@ -118,14 +114,9 @@ def multiply_tiles(typingctx: Any, sums: Any, left: Any, right: Any) -> Any:
     return types.void(sums, left, right), _instruction("tdpbf16ps", sums, left, right)
 
 
-@intrinsic
-def store_narrow(typingctx: Any, address: Any, vector: Any) -> Any:
+@lowered(types.void, types.int64, lanes)
+def store_narrow(builder: Any, address: Any, vector: Any) -> None:
     """Writes a vector as bfloat16, rounded to nearest."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        if _HAS_UNIT:
-            narrow = ir.VectorType(_Bfloat(), values[1].type.count)
-            builder.store(builder.fptrunc(values[1], narrow), builder.inttoptr(values[0], narrow.as_pointer()), align=2)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, lanes), generate
+    if _HAS_UNIT:
+        narrow = ir.VectorType(_Bfloat(), vector.type.count)
+        builder.store(builder.fptrunc(vector, narrow), builder.inttoptr(address, narrow.as_pointer()), align=2)
