@@ -6,6 +6,8 @@ board earns 1,000 points more. An action is the lowest cell of a group in its le
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from engram.errors import InvalidSpecification, InvalidState, check_whole
@@ -18,30 +20,8 @@ BONUS = 1000
 MOST_SIDE, MOST_COLOURS = 20, 9
 CELLS = MOST_SIDE**2
 LETTERS = "abcdefghijklmnopqrst"
-STANDARD = """
-sg81aanb9jnudxddwu0qulypenz7d5kej82u2gj9jm6pfcmpio6ui72rxfifwwy15hrwin2q0r3djdhslby89ima52vg01x2q15hx
-vczirceo3wa2lf8adjnwsw7g0311x9p8asro6wy068pa7ee1ld168cqyyul5oo3iji9qv75tlf0ala5op8cx9a25z2zn1ufpuoaij
-13uo4ao620znrhlkrugpl20y412ozofd9btjmihuchy26101lmpgrx9eyvgaznjuuyajm5371dvwxmfdzl4ztwjwmfwetq3yd1qqoh
-138fxisgbv9f2xrg5zhlqwo5svm71da6758q6simpk3zc18pbuuvfnza8aqapi5nxm909gvabfbkichxzmd3o4b3pmy5g81pto0k1w
-ynqgmtuo71ci61s0htjow07gyb12b3g6jj0rm3ouvla7qtenmwsjbv6nrkf0494l0olpmve8pdzhxi1ekc5ixgdpq3eyh390j9hw5
-p399w1slxjz1a52g0b49dpe7fyfczg46sxi3dhwblwxa6nr57vc9kslw7cimd6gl1o65ygvveeag72m6fxst0wo7beb07xfmb1sap
-x91dje99ihfl720prh538dfevhjfmgitvj0lce1mghg8xakzybrys7ga9d48e942xhjl3bsl40j6zf0t89i4w0acb4homr30ix3rq
-szlxzha92ks3wsi2x4prmvymumjboom3cwf8lluij4bwl45je89zg5xyqsxth9cmorea32t5boy7cnmdtiqhh6nweb66h91lqeqnx
-fbt0erqoh7x1mqpfmla8ftg980yspbcgtd9nrbxnts6mvdns0obehxaaxy6iq6xqzrzjr3gwrckq5qx8tb2cqm8cioi0rt0zxsfve
-320lpo7hhk7wjw4jqt6g34tgvlkzcd1zbk9w5cdqislpb7v09pyph8ti8618dpziol7pytfvz90gihdc0wd1229yptplbpgr1crj1
-118dn35k4149g6l3y0t8mq0v0cynkzfdtz4n4c56smeuyrcgi2u2vpgn9w78kkzldrx8gddcwebqt4i6tda4eseagoc9lhoa37jhd6
-d6f39akk9vpjhnop1xzxs00zxc5y1f7s10j1r2h8tge3z7ikuq3wtvehliu03p7fls283swb2kqumnneq0d73fxdjxzcxjn9frcki
-zfr8a9i2gj0j5q4zjiulqxgckjog4sp6eqohrq0cai1ekhrlnrl76ihee5gn8xop8amonf0pewzjvhhj6i5o0yits34jhgbc9mtey
-maakxjhtm4xknlnp8loqweclex7cnabctt2z0jypnknv9htmoyu35f9tcqmxpm38wff63q3o7lz3a7filqf2v8gik0s79vpat0kcm
-2k2ks04dej2pl91h52rhzuwfy7ul1jd4ytejgjsuacmfr50iv7swg30ebk3w23yao3aylq8b2ofly9m7d1xocd8lznxgqb28854z2
-i2k7l6za4lh3dff62oehb2pyukzp0nc0mtrsebl1ujv8sgm0oi670uyk4yykiknp9qe9u6kpnx4q6zz3q8swo3ta3hre4yamq4tft
-4dbghtejbgleq4wh4dej51kv4yyezhjj9pp5x0iqf8h7twqiu1zssljajqj3feruf9ulazznnbwafldblu0jag4oip8s42y273osa
-4ijzrh3vy5fuu2wcarj8dal3kxc76vugu1nvtbsnjsgpeep3rovkhuax84do0dh6k003m093z8nju60bb0lsnxfqlkoquja1j16p7
-16cup8mqcuupit8ioiyyjhhz3maa3mk9jtop0izz1ama5jyrgjwu3zbrpcshe1lit0edacof9hgn671kvjws5x9aucz2artrwtf604
-qo2le7tggll6022qm4avi72u2lz1zhu5d1x8xf677rcjg7l0lf5wlbsfs0vf3t305kav9zg46h6nxbdgx71rowapiu34lwm7v3dfw
-"""
-"""The 20 boards of the literature, 15 × 15 with five colours. Each is a number in base 36; its digits in base 5 are the
-colours, row by row from the top."""
+BOARDS = Path(__file__).with_name("same_game_boards.txt")
+"""The 20 boards of the literature, 15 × 15 with five colours: one a line, row by row from the top."""
 
 state_dtype = np.dtype(
     [
@@ -278,8 +258,8 @@ def _highest_score(board: np.ndarray, colours: int) -> int:
 
 def _standard(position: int) -> np.ndarray:
     """A standard board, rows from the top."""
-    number = int(STANDARD.split()[position - 1], 36)
-    return np.array([1 + number // 5**place % 5 for place in reversed(range(225))], np.int8)
+    colours = BOARDS.read_text("ascii").splitlines()[position - 1]
+    return np.array([*map(int, colours)], np.int8)
 
 
 def _random(seed: int, cells: int, colours: int) -> np.ndarray:
