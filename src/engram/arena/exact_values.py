@@ -10,7 +10,7 @@ import numpy as np
 
 from engram.arena.enumeration import Enumeration
 from engram.errors import InvalidSpecification
-from engram.games.game import Game, State, random_action
+from engram.games.game import Game, State, random_line
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
@@ -144,13 +144,7 @@ class Enumerated(ExactValues):
 
     def longest_game(self, seed: int) -> int:
         rng = random.Random(seed)
-        lengths = []
-        for _ in range(_TRIALS):
-            state, length = self._game.initial_state(), 0
-            while not self._game.is_over(state):
-                state, length = self._game.play(state, random_action(self._game, state, rng)), length + 1
-            lengths.append(length)
-        return max(lengths)
+        return max(len(random_line(self._game, rng)[0]) for _ in range(_TRIALS))
 
     def of(self, states: Sequence[State]) -> np.ndarray:
         return np.array([self.sign(state) * self._enumeration.value(state) for state in states])

@@ -7,7 +7,7 @@ import random
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.ongoing_game import Opening, PlayerError, sentence
 from engram.drivers.limit import Limit
-from engram.games.game import Game, State, random_action
+from engram.games.game import Game, State, random_line
 from engram.player import Player
 from engram.rng import derive_seed
 
@@ -51,19 +51,11 @@ class Openings:
         game, seed = self._game, self._configuration.seed
         for length in range(self._configuration.opening_moves, 0, -1):
             for attempt in range(_ATTEMPTS):
-                moves, state = self._line(length, random.Random(derive_seed(seed, "opening", pair, length, attempt)))
+                rng = random.Random(derive_seed(seed, "opening", pair, length, attempt))
+                moves, state = random_line(game, rng, length)
                 if not game.is_over(state) and self._is_even(state, pair, length, attempt):
-                    return moves, state
+                    return tuple(moves), state
         return (), game.initial_state()
-
-    def _line(self, length: int, rng: random.Random) -> Opening:
-        """Random moves, fewer than `length` if the game ends before."""
-        game, state = self._game, self._game.initial_state()
-        moves: list[int] = []
-        while len(moves) < length and not game.is_over(state):
-            moves.append(random_action(game, state, rng))
-            state = game.play(state, moves[-1])
-        return tuple(moves), state
 
     def _is_even(self, state: State, pair: int, length: int, attempt: int) -> bool:
         """Whether the judge sees a chance for both sides."""

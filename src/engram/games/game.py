@@ -901,3 +901,12 @@ def random_action(game: Game, state: State, rng: random.Random) -> int:
     if game.has("chance") and game.to_play(state) == NATURE:
         return game.drawn(state, rng.random())
     return rng.choice(game.legal_actions(state))
+
+
+def random_line(game: Game, rng: random.Random, most: int | None = None) -> tuple[list[int], State]:
+    """Random actions from the start to the end of the game, or at most so many; and the state after them."""
+    state, moves = game.initial_state(), list[int]()
+    while len(moves) != most and not game.is_over(state):
+        moves.append(random_action(game, state, rng))
+        state = game.play(state, moves[-1])
+    return moves, state

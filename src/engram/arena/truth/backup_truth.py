@@ -22,7 +22,7 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter, check_whole
 from engram.fleet import spread
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, Game, State, random_action
+from engram.games.game import NATURE, Game, State, random_line
 from engram.intervals import NORMAL_95, wilson
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
@@ -113,12 +113,7 @@ def solved_positions(
     wanted = POSITIONS if count is None else check_whole("positions", count, 1)
     while len(positions) < wanted and in_vain < IN_VAIN:
         in_vain += 1
-        state, moves = game.initial_state(), []
-        for _ in range(rng.randint(least, longest - 1)):
-            if game.is_over(state):
-                break
-            moves.append(random_action(game, state, rng))
-            state = game.play(state, moves[-1])
+        moves, state = random_line(game, rng, rng.randint(least, longest - 1))
         if game.is_over(state) or game.to_play(state) == NATURE or game.hash(state) in positions:
             continue
         values = exact.of_actions(state)

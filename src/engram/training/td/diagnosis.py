@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from engram.games.game import Game
+from engram.games.game import Game, random_line
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
 from engram.rng import derive_seed, new_rng
@@ -88,9 +88,7 @@ def rollout_agreement(game: Game, policy: str = "rollout") -> float:
     draws, rng = random.Random(derive_seed("rollout", game.name)), new_rng(1)
     buffer, products = game.new_buffer(), []
     for _ in range(_SAMPLES):
-        states = [game.initial_state()]
-        while legal := game.legal_actions(states[-1]):
-            states.append(game.play(states[-1], draws.choice(legal)))
-        game.write(buffer, states[max(0, len(states) - 1 - _BEFORE_THE_END)])
-        products.append(_roll_out(game.address(policy), buffer.ctypes.data, rng.ctypes.data) * game.outcome(states[-1]))
+        moves, end = random_line(game, draws)
+        game.write(buffer, game.play_moves(moves[:-_BEFORE_THE_END]))
+        products.append(_roll_out(game.address(policy), buffer.ctypes.data, rng.ctypes.data) * game.outcome(end))
     return float(np.mean(products))

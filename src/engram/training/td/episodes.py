@@ -19,7 +19,7 @@ from engram.arena.roster import player
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile
-from engram.games.game import State
+from engram.games.game import State, random_line
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
 from engram.player import Player
@@ -232,14 +232,10 @@ class TdLearner:
             earlier = rng.choice(self._games)
             moves = list(earlier[: rng.randrange(len(earlier))])
             return moves, self.game.play_moves(moves)
-        state, moves = self.game.initial_state(), []
-        for _ in range(rng.randint(0, self.configuration.opening_moves)):
-            action = rng.choice(self.game.legal_actions(state))
-            after = self.game.play(state, action)
-            if self.game.is_over(after):
-                break
-            moves.append(action)
-            state = after
+        moves, state = random_line(self.game, rng, rng.randint(0, self.configuration.opening_moves))
+        if self.game.is_over(state):
+            del moves[-1]
+            state = self.game.play_moves(moves)
         return moves, state
 
     def _move(self, state: State, played: int, seed: int, rng: random.Random, shares: list[float]) -> int:
