@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -66,8 +67,9 @@ class ExactValues(ABC):
     def warm_up(self) -> None:  # noqa: B027
         """Compiles the solver, if there is one."""
 
-    def clear(self) -> None:  # noqa: B027
-        """Frees its table, if there is one."""
+    def clear(self) -> None:
+        """Frees the solver's table, if there is one; the next value makes another."""
+        self.__dict__.pop("_solver", None)
 
 
 class SolvedLines(ExactValues):
@@ -81,12 +83,10 @@ class SolvedLines(ExactValues):
         super().__init__(game)
         self._board = line_parameters(game)
         Solver(*self._board, table_bytes=1 << 20)  # refuses a board that is too large, with a small table
-        self._table: Solver | None = None
 
-    @property
+    @cached_property
     def _solver(self) -> Solver:
-        self._table = self._table or Solver(*self._board)
-        return self._table
+        return Solver(*self._board)
 
     @property
     def nodes(self) -> int:  # type: ignore[override]
@@ -106,9 +106,6 @@ class SolvedLines(ExactValues):
 
     def warm_up(self) -> None:
         self.of([])
-
-    def clear(self) -> None:
-        self._table = None
 
     def _scores(self, state: State) -> np.ndarray:
         return self._solver.action_scores(int(state["mine"]), int(state["stones"]))
@@ -130,33 +127,28 @@ class Enumerated(ExactValues):
 
     def __init__(self, game: Game, solving: Callable[[int], None] | None = None):
         super().__init__(game)
-        self._table: Enumeration | None = None
         self._solving = solving
 
-    @property
-    def _enumeration(self) -> Enumeration:
-        self._table = self._table or Enumeration(self._game, self._solving)
-        return self._table
+    @cached_property
+    def _solver(self) -> Enumeration:
+        return Enumeration(self._game, self._solving)
 
     @property
     def nodes(self) -> int:  # type: ignore[override]
-        return self._enumeration.positions
+        return self._solver.positions
 
     def longest_game(self, seed: int) -> int:
         rng = random.Random(seed)
         return max(len(random_line(self._game, rng)[0]) for _ in range(_TRIALS))
 
     def of(self, states: Sequence[State]) -> np.ndarray:
-        return np.array([self.sign(state) * self._enumeration.value(state) for state in states])
+        return np.array([self.sign(state) * self._solver.value(state) for state in states])
 
     def of_actions(self, state: State) -> dict[int, float]:
-        return {action: self.sign(state) * value for action, value in self._enumeration.action_values(state).items()}
+        return {action: self.sign(state) * value for action, value in self._solver.action_values(state).items()}
 
     def warm_up(self) -> None:
-        self._enumeration.warm_up()
-
-    def clear(self) -> None:
-        self._table = None
+        self._solver.warm_up()
 
 
 def exact_values(game: Game, solving: Callable[[int], None] | None = None) -> ExactValues:

@@ -24,6 +24,7 @@ GRACE_S = 5.0
 """Seconds beyond its limit after which a program loses on time."""
 
 
+@PLAYERS.named("gtp")
 class GtpPlayer(Player):
     """A GTP program at the board.
 
@@ -35,13 +36,14 @@ class GtpPlayer(Player):
     A program that hangs, ends, resigns, or plays an illegal move loses the game by `Forfeit`; the next game starts it
     again. Options tell GNU Go to count areas, to forbid repeated positions, and which seed to use, so that its matches
     can be repeated; other programs may differ from run to run. Moves before its first move are set up as stones; of
-    these only the capture of a ko is played.
+    these only the capture of a ko is played. A budget in seconds reaches it as `time_settings`, which has whole seconds
+    only: rounded, and at least 1. Simulations do not reach it. Its own command may set either.
 
     Raises:
       InvalidSpecification: a game other than Go, or a program that cannot be started or does not speak GTP.
     """
 
-    def __init__(self, game: Game, command: str, timeout_s: float = 60.0):
+    def __init__(self, game: Game, command: str = "", timeout_s: float = 60.0):
         if not is_go(game):
             raise InvalidSpecification(f"a GTP program plays Go, not {game.name}")
         if not isinstance(command, str) or not command.strip():
@@ -180,13 +182,3 @@ def _last_capture(state: State) -> tuple[int, int] | None:
             if taker not in around and around.count(0) == 1:
                 return int(row * size + column), int(y * size + x)
     return None
-
-
-@PLAYERS.named("gtp")
-def _gtp(game: Game, command: str = "", timeout_s: float = 60.0) -> Player:
-    """A program that speaks GTP, in Go.
-
-    A budget in seconds reaches it as `time_settings`, which has whole seconds only: rounded, and at least 1.
-    Simulations do not reach it. Its own command may set either.
-    """
-    return GtpPlayer(game, command, timeout_s)
