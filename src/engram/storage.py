@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -194,6 +195,21 @@ def hold(lock: Path, refusal: str) -> AbstractContextManager[Any]:
         raise InvalidFile(refusal) from None
     except OSError as error:
         raise InvalidFile(f"{lock} cannot be written: {error.strerror or error}") from None
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of the file that now has a name; None if there is none."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
+
+
+def without_nan(data: Any) -> Any:
+    """Plain data for JSON, with None for numbers that are not finite."""
+    if isinstance(data, dict):
+        return {key: without_nan(value) for key, value in data.items()}
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def check_place(path: str | Path) -> None:

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -22,6 +22,7 @@ from sqlalchemy.pool import StaticPool
 from engram.arena import schema
 from engram.errors import DatabaseError
 from engram.interrupts import interrupts_later
+from engram.storage import identity
 
 DEFAULT_DATABASE = "engram.sqlite"
 MEMORY = ":memory:"
@@ -98,7 +99,7 @@ class Database:
                 # A machine that loses its network in the middle of a transaction must not hold others up for hours.
                 options["connect_args"]["options"] = f"-c idle_in_transaction_session_timeout={_BUSY_S:.0f}s"
         self._lock = threading.RLock()
-        self._file, self._identity = file, ""
+        self._file, self._identity = file, None
         with self._errors("opened"):
             self._engine = sql.create_engine(url, **options)
             if self._is_sqlite:
@@ -108,7 +109,7 @@ class Database:
             except BaseException:
                 self._engine.dispose()
                 raise
-        self._identity = _identity(file)
+        self._identity = None if file is None else identity(file)
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +159,7 @@ class Database:
         """
         if self._read_only:
             raise DatabaseError(f"the results database {self.where} cannot be written: it is read-only")
-        if self._identity and _identity(self._file) != self._identity:
+        if self._file and self._identity and identity(self._file) != self._identity:
             raise DatabaseError(f"the results database {self.where} was removed or replaced while it was in use")
         later = interrupts_later() if self._is_sqlite else nullcontext()
         with later, self._errors("written"), self._lock, self._engine.begin() as connection:
@@ -184,16 +185,6 @@ class Database:
             damaged = what == "read" and not isinstance(error, (exc.SQLAlchemyError, OSError, ImportError))
             reason = "a row of it is damaged" if damaged else _reason(cause)
             raise DatabaseError(f"the results database {self.where} cannot be {what}: {reason}") from error
-
-
-def _identity(file: Path | None) -> str:
-    """The device and the number of the file that now has a name; empty if there is none."""
-    if file is None:
-        return ""
-    with suppress(OSError):
-        status = file.stat()
-        return f"{status.st_dev} {status.st_ino}"
-    return ""
 
 
 def redacted(database: str | Path) -> str:

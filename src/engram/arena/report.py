@@ -14,6 +14,7 @@ from engram.arena.statistics import Means, SprtState, Standing, means, pair_winn
 from engram.arena.tally import Tally
 from engram.pictures.markup import Markup, notebook, safe, table, whisker
 from engram.printable import on_one_line
+from engram.storage import without_nan
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,14 @@ class MatchResult(Standing):
         derived = ("games", "distinct_games", "verdict", "complete", "forfeits", "match_id", "database")
         return {
             **asdict(self.standing),
-            **_finite(elo),
+            **without_nan(elo),
             **{name: getattr(self, name) for name in derived},
             "disputed": list(self.disputed),
             "first_player": {"wins": self.first_wins, "draws": self.first_draws, "losses": self.first_losses},
             "a": asdict(self.a),
             "b": asdict(self.b),
             "sprt": asdict(self.sprt) if self.sprt is not None else None,
-            "means": None if self.means is None else _finite(asdict(self.means)),
+            "means": None if self.means is None else without_nan(asdict(self.means)),
             "configuration": self.configuration.to_json(),
         }  # fmt: skip
 
@@ -246,11 +247,6 @@ def result_of(results: Results, record: MatchRecord) -> MatchResult:
     tally = Tally(configuration_of(record))
     tally.add(results.counted_games(record.id))
     return report(tally, record.id, results.where)
-
-
-def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
-    """Numbers that are not finite as None, for JSON."""
-    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
 def _in_units(number: float, means: Means, sign: str = "") -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
@@ -123,6 +124,18 @@ def of_seeds(points: Iterable[Point], seeds: Iterable[int]) -> list[Point]:
     numbers = {seed % 2**64: seed for seed in seeds}
     own = [replace(point, seed=numbers[point.seed % 2**64]) for point in points if point.seed % 2**64 in numbers]
     return sorted(own, key=attrgetter("episode", "seed", "opponent"))
+
+
+def by_opponent(points: Sequence[Point]) -> dict[str, list[Point]]:
+    """The points against each opponent of a match."""
+    opponents = sorted({point.opponent for point in points if point.games})
+    return {name: [point for point in points if point.opponent == name] for name in opponents}
+
+
+def by_episode(points: Sequence[Point]) -> dict[int, list[Point]]:
+    """The points at each episode, those of all seeds together."""
+    ordered = sorted(points, key=attrgetter("episode"))
+    return {episode: list(group) for episode, group in groupby(ordered, attrgetter("episode"))}
 
 
 def num_points(results: Results) -> int:

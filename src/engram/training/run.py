@@ -26,6 +26,7 @@ from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
 from engram.networks.by_name import find
 from engram.networks.network import Network, load_network, save_network
 from engram.networks.torch_backend import NetworkModule
+from engram.storage import without_nan
 from engram.training.curves import LOG, figures, step_of
 from engram.training.history import Point, TrainingResults
 from engram.training.learner import KIND, Learner
@@ -158,7 +159,7 @@ class TrainingRun(ABC):
         self.losses: list[Any] = []
         self.validation: Any = None
         self.warnings: tuple[str, ...] = ()
-        self._lock = _file_at(self.folder / LOCK)
+        self._lock = storage.identity(self.folder / LOCK)
         self._start = time.monotonic()
         self._last_report = 0.0
         self._results: TrainingResults | None = None
@@ -306,7 +307,7 @@ class TrainingRun(ABC):
 
     def check_folder(self) -> None:
         """Raises InvalidFile: the folder has been removed or replaced since the training began."""
-        if _file_at(self.folder / LOCK) != self._lock:
+        if storage.identity(self.folder / LOCK) != self._lock:
             raise InvalidFile(f"{self.folder} was removed or replaced during its training, which ends here")
 
     def _keep(self, state: Any) -> None:
@@ -387,14 +388,6 @@ def held(folder: str | Path) -> AbstractContextManager[Any]:
     return storage.hold(Path(folder) / LOCK, f"another training works in {folder}: wait for it, or name another folder")
 
 
-def _file_at(path: Path) -> tuple[int, int] | None:
-    """Device and number of a file; None if there is none."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_dev, status.st_ino
-    return None
-
-
 @contextmanager
 def _board_in(folder: Path, step: int) -> Iterator[Any]:
     """TensorBoard's writer, from a step on. It may end without its folder, of which the training itself tells.
@@ -443,10 +436,3 @@ def _changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
 def with_nan(numbers: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of figures that `without_nan` wrote."""
     return {key: math.nan if number is None else number for key, number in numbers.items()}
-
-
-def without_nan(data: Any) -> Any:
-    """Plain data with None for numbers that are not finite."""
-    if isinstance(data, dict):
-        return {key: without_nan(value) for key, value in data.items()}
-    return None if isinstance(data, float) and not math.isfinite(data) else data

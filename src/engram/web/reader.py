@@ -23,7 +23,7 @@ from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.pictures.report import panel_part, pictures
 from engram.training.curves import curves
-from engram.training.history import Point, num_points, recorded_points, recorded_settings
+from engram.training.history import Point, by_episode, by_opponent, num_points, recorded_points, recorded_settings
 from engram.tuning import require
 
 PAGE = 40
@@ -128,13 +128,9 @@ class ResultsReader:
         for name, all_points in trainings.items():
             curves, points = [], [point for point in all_points if point is not None]
             played = [point for point in points if point.games]
-            for opponent in sorted({point.opponent for point in played}):
-                by_episode = defaultdict(list)
-                for point in played:
-                    if point.opponent == opponent:
-                        by_episode[point.episode].append(point.score)
-                curve = [[episode, min(scores), sum(scores) / len(scores), max(scores)]
-                         for episode, scores in sorted(by_episode.items())]  # fmt: skip
+            for opponent, series in by_opponent(played).items():
+                scores = {episode: [point.score for point in group] for episode, group in by_episode(series).items()}
+                curve = [[episode, min(part), sum(part) / len(part), max(part)] for episode, part in scores.items()]
                 curves.append({"opponent": opponent, "points": curve})
             findings = list(dict.fromkeys(itertools.chain.from_iterable(point.findings for point in points)))
             if len(points) < len(all_points):

@@ -129,14 +129,13 @@ class _View:
 
 
 def _print(points: list[Point]) -> None:
+    from engram.training.history import by_episode, by_opponent
     from engram.training.td.curves import band
 
     rows = []
-    for opponent in sorted({point.opponent for point in points if point.games}):
-        series = [point for point in points if point.opponent == opponent]
-        curve = band(series)
-        for episode, mean, low, high in zip(curve.episodes.tolist(), curve.mean, curve.low, curve.high, strict=True):
-            seeds = [point for point in series if point.episode == episode]
+    for opponent, series in by_opponent(points).items():
+        curve, groups = band(series), by_episode(series)
+        for (episode, seeds), mean, low, high in zip(groups.items(), curve.mean, curve.low, curve.high, strict=True):
             played = sum(point.played_states for point in seeds) // len(seeds)
             searched = sum(point.searched_states for point in seeds) // len(seeds)
             rows.append({

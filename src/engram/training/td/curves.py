@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from engram.pictures.chart import Chart, Series
 from engram.pictures.chart import draw as draw_charts
 from engram.pictures.markup import table
 from engram.pictures.report import pictures, section, write_report
-from engram.training.history import Point
+from engram.training.history import Point, by_episode, by_opponent
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def band(points: Sequence[Point]) -> CurveBand:
     Wilson's over all games, because few seeds may have equal scores by chance. One seed has Wilson's alone.
     """
     rows = []
-    for episode, group in _by_episode(points).items():
+    for episode, group in by_episode(points).items():
         scores = np.array([point.score for point in group])
         mean = float(scores.mean())
         low, high = wilson(mean, sum(point.games for point in group))
@@ -49,11 +47,6 @@ def band(points: Sequence[Point]) -> CurveBand:
         rows.append((episode, mean, max(0.0, low), min(1.0, high), len(group)))
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
     return CurveBand(*columns)
-
-
-def _by_episode(points: Sequence[Point]) -> dict[int, list[Point]]:
-    ordered = sorted(points, key=attrgetter("episode"))
-    return {episode: list(group) for episode, group in groupby(ordered, attrgetter("episode"))}
 
 
 def draw(path: str | Path, title: str, points: Sequence[Point], **how: Any) -> None:
@@ -66,16 +59,11 @@ def draw(path: str | Path, title: str, points: Sequence[Point], **how: Any) -> N
     Raises:
       MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written.
     """
-    scores = _scores("Score against each opponent", _by_opponent(points))
+    scores = _scores("Score against each opponent", by_opponent(points))
     charts = [*([scores] if scores.series else []), _states(points)]
     if Path(path).suffix.lower() == ".html":
         return _report(Path(path), title, charts, points, **how)
     draw_charts(Path(path), title, charts)
-
-
-def _by_opponent(points: Sequence[Point]) -> dict[str, list[Point]]:
-    opponents = sorted({point.opponent for point in points if point.games})
-    return {name: [point for point in points if point.opponent == name] for name in opponents}
 
 
 def _scores(title: str, curves: Mapping[str, Sequence[Point]]) -> Chart:
@@ -91,7 +79,7 @@ def _scores(title: str, curves: Mapping[str, Sequence[Point]]) -> Chart:
 
 def _states(points: Sequence[Point]) -> Chart:
     """The mean number of states over seeds, at least 1, by the kind of state."""
-    groups, series = _by_episode(points), []
+    groups, series = by_episode(points), []
     for name, field in (("on the board", "played_states"), ("entered", "searched_states")):
         means = [max(1.0, float(np.mean([getattr(point, field) for point in group]))) for group in groups.values()]
         series.append(Series(name, list(groups), means, points=True))
