@@ -34,8 +34,7 @@ def truth(
         Optional[str], option("Budgets, with commas; default 100,1000 or 1000.", "--simulations", "-n")
     ] = None,
     positions: Annotated[
-        Optional[int],
-        whole("Positions by random play, solved; default 1000, or all found if there are fewer."),
+        Optional[int], whole("Positions by random play, solved; default 1000, or all found if there are fewer.")
     ] = None,
     min_moves: Annotated[
         Optional[int], whole("Fewest moves before a position; default a quarter of a game's.", "--min-moves", low=0)

@@ -18,15 +18,7 @@ from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
 from engram.training.feature_learner import FeatureLearner, FeatureLosses, FeatureValidation
 from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
-from engram.training.run import (
-    EARLY,
-    Course,
-    HeldOutPlan,
-    TrainingProgress,
-    TrainingRun,
-    held,
-    names_architecture,
-)
+from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, held, names_architecture
 
 POSITIONS = "positions.safetensors"
 

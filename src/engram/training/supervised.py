@@ -19,14 +19,7 @@ from engram.fleet.place import usable_cores
 from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
 from engram.training.records import PositionSource, RecordSampler, read
-from engram.training.run import (
-    EARLY,
-    Course,
-    HeldOutPlan,
-    TrainingProgress,
-    TrainingRun,
-    held,
-)
+from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, held
 from engram.training.validation import Validation
 
 _Result = TypeVar("_Result")
