@@ -27,9 +27,7 @@ def answer(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
       InvalidSpecification: a search without a memory of positions.
     """
     game = search.game
-    names = game.move_names(path, state)
-    for action in path:
-        state = game.play(state, action)
+    names, state = game.move_names(path, state), game.play_moves(path, state)
     explanation = explain_memory(search, state, most=MOST_WITNESSES)
     witnesses = [] if explanation is None else [
         {

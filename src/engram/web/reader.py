@@ -25,6 +25,7 @@ from engram.pictures.report import panel_part, pictures
 from engram.training.curves import curves
 from engram.training.history import Point, by_episode, by_opponent, num_points, recorded_points, recorded_settings
 from engram.tuning import require
+from engram.web.snapshots import rounded
 
 PAGE = 40
 """Games in one answer."""
@@ -76,7 +77,7 @@ class ResultsReader:
             tally.add(games[begin:end])
             begin = end
             now = report(tally)
-            curve.append([now.games, *map(_finite, (now.score, now.score_low, now.score_high, now.elo, now.elo_low,
+            curve.append([now.games, *map(rounded, (now.score, now.score_low, now.score_high, now.elo, now.elo_low,
                           now.elo_high, now.sprt.llr if now.sprt else math.nan))])  # fmt: skip
         return row | {"curve": curve, "text": str(self._counted[number][1])}
 
@@ -279,7 +280,3 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(value)
     return value
-
-
-def _finite(number: float) -> float | None:
-    return round(float(number), 5) if math.isfinite(number) else None

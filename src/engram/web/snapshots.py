@@ -23,8 +23,8 @@ def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
     amaf = _amaf(search)
     moves = [
         [
-            move.action, move.visits, _short(move.value), _short(move.low), _short(move.high), _short(move.prior),
-            None if move.memory is None else _short(move.memory), amaf.get(move.action), move.proven,
+            move.action, move.visits, rounded(move.value), rounded(move.low), rounded(move.high), rounded(move.prior),
+            None if move.memory is None else rounded(move.memory), amaf.get(move.action), move.proven,
             list(move.principal_variation), move.line,
         ]
         for move in result.moves
@@ -32,7 +32,7 @@ def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
     return {
         "stopped": result.stopped, "simulations": result.simulations, "seconds": round(result.seconds, 3),
         "nodes": result.nodes, "node_bytes": result.node_bytes, "full": result.tree_full,
-        "value": _short(result.value), "bounds": list(result.bounds), "player": result.player, "action": result.action,
+        "value": rounded(result.value), "bounds": list(result.bounds), "player": result.player, "action": result.action,
         "name": result.name, "search": search.preset.text, "moves": moves,
     }  # fmt: skip
 
@@ -46,8 +46,13 @@ def _amaf(search: Search) -> dict[int, float]:
     sign = -1.0 if root["flags"] & PLAYER_1 else 1.0
     first, count = int(root["first_child"]), int(root["num_children"])
     rows, actions = tree.rows(AMAF)[first : first + count], tree.nodes["action"][first : first + count]
-    return {int(actions[k]): _short(tree.in_units(sign * rows["mean"][k])) for k in np.flatnonzero(rows["count"])}
+    return {int(actions[k]): rounded(tree.in_units(sign * rows["mean"][k])) for k in np.flatnonzero(rows["count"])}
 
 
-def _short(number: float) -> float:
-    return round(float(number), 5)
+def rounded(value: Any) -> Any:
+    """A number for JSON: five digits; None where it is not finite; an array by its first numbers."""
+    if np.ndim(value):
+        return [rounded(entry) for entry in np.ravel(value)[:8]]
+    if isinstance(value, np.integer):
+        return int(value) if abs(int(value)) < 2**53 else str(value)
+    return round(float(value), 5) if np.isfinite(value) else None

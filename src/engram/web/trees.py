@@ -16,6 +16,7 @@ from engram.trees.comparison import compare
 from engram.trees.saved import SavedTree
 from engram.trees.visible import visible as visible_part
 from engram.web.positions import MOST_NAMES, position
+from engram.web.snapshots import rounded
 
 MOST_DEPTH = 40
 _LEVELS, _MOST_MOVES = 4, 12
@@ -63,9 +64,7 @@ def _names(
 ) -> tuple[list[str], list[str | None]]:
     """Names of the moves of `path`, and of those to nodes of at least `least` visits."""
     along, names = game.move_names(path, state), list[str | None]([None])
-    for action in path:
-        state = game.play(state, action)
-    states = {0: state}
+    states = {0: game.play_moves(path, state)}
     for place in range(1, len(part["parent"])):
         above, action = states.get(part["parent"][place]), part["action"][place]
         if above is None or part["visits"][place] < least:
@@ -86,11 +85,9 @@ def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     """
     game, tree = search.game, search.tree
     place = node_at(tree, path)
-    names = game.move_names(path, state)
-    for action in path:
-        state = game.play(state, action)
+    names, state = game.move_names(path, state), game.play_moves(path, state)
     columns = {
-        name: {field: _number(rows[place][field]) for field in rows.dtype.names or ()}
+        name: {field: rounded(rows[place][field]) for field in rows.dtype.names or ()}
         for name, rows in tree.arrays().items() if name != "nodes"
     }  # fmt: skip
     children = np.sort(tree.children(place), order="visit_count")[::-1]
@@ -99,14 +96,14 @@ def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     return {
         "moves": names, "position": position(game, state),
         "record": {
-            "visits": int(record["visit_count"]), "value for player 0": _number(tree.in_units(record["value"])),
-            "prior": _number(record["prior"]), "children": int(record["num_children"]),
+            "visits": int(record["visit_count"]), "value for player 0": rounded(tree.in_units(record["value"])),
+            "prior": rounded(record["prior"]), "children": int(record["num_children"]),
             "visited children": int(record["num_visited"]), "proven": bool(record["flags"] & PROVEN),
         },
         "columns": columns,
         "children": [
             [int(child["action"]), game.action_name(int(child["action"]), state), int(child["visit_count"]),
-             _number(tree.in_units(child["value"]))] for child in visited[:30]
+             rounded(tree.in_units(child["value"]))] for child in visited[:30]
         ],
     }  # fmt: skip
 
@@ -123,12 +120,3 @@ def differences(before: SavedTree, after: SavedTree, game: Game, state: State) -
         [move.to_json() | {"line": game.move_names([*map(int, move.line)], state)} for move in level[:_MOST_MOVES]]
         for level in levels
     ]
-
-
-def _number(value: Any) -> Any:
-    """A number for JSON: five digits; None where it is not finite; an array by its first numbers."""
-    if np.ndim(value):
-        return [_number(entry) for entry in np.ravel(value)[:8]]
-    if isinstance(value, np.integer):
-        return int(value) if abs(int(value)) < 2**53 else str(value)
-    return round(float(value), 5) if np.isfinite(value) else None
