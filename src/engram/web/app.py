@@ -72,7 +72,7 @@ class Server:
         return [
             _route("/api/alive", lambda fields, names: {}, "GET"),
             _route("/api/setup", self.setup, "GET"),
-            _route("/api/position", self.position),
+            _route("/api/position", lambda fields, _: positions.opened(self._line(fields))),
             _route("/api/searches", self.search),
             _route("/api/searches/{id}/stop", self.stop),
             _stream("/api/searches/{id}/events", lambda names: self.sessions.get(names["id"]).channel),
@@ -82,14 +82,14 @@ class Server:
             _route("/api/searches/{id}/map", self.map),
             _route("/api/compare", self.compare),
             _route("/api/matches", self.matches, "GET"),
-            _route("/api/matches/{id:int}", self.match, "GET"),
+            _route("/api/matches/{id:int}", lambda _, names: self.records.match(_number_of(names)), "GET"),
             _route("/api/matches/{id:int}/games", self.games),
             _route("/api/ratings", self.ratings, "GET"),
-            _route("/api/studies/{name}", self.study),
-            _route("/api/runs", self.run),
+            _route("/api/studies/{name}", lambda _, names: {"html": self.records.learned(names["name"])}),
+            _route("/api/runs", lambda fields, _: self.runs.start(fields).to_json()),
             _route("/api/runs/{id}/stop", self.stop_run),
             _route("/api/sgf/read", self.read_sgf),
-            _route("/api/sgf/write", self.write_sgf),
+            _route("/api/sgf/write", lambda fields, _: {"sgf": positions.to_sgf(self._line(fields))}),
         ]
 
     def setup(self, fields: Fields, names: dict[str, Any]) -> Any:
@@ -99,10 +99,6 @@ class Server:
             "games": positions.catalogue(), "searches": players.SEARCHES, "levels": players.LEVELS,
             "max_searches": self.settings.max_searches, "allow_files": self.settings.allow_files,
         }  # fmt: skip
-
-    def position(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """A game after its moves."""
-        return positions.opened(self._line(fields))
 
     def search(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Starts a search of a position."""
@@ -154,10 +150,6 @@ class Server:
         return {"matches": records.matches(), "points": records.points(), "runs": self.runs.to_json(),
                 "database": database}  # fmt: skip
 
-    def match(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """One match over its games."""
-        return self.records.match(_number_of(names))
-
     def games(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Some games of a match, or one of them with its moves."""
         number = fields.maybe_whole("number", 0, 2**31 - 1)
@@ -171,14 +163,6 @@ class Server:
         records = self.records
         return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
 
-    def study(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """The function and the numbers that a study has learned, as HTML."""
-        return {"html": self.records.learned(names["name"])}
-
-    def run(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """Starts a match, or continues it."""
-        return self.runs.start(fields).to_json()
-
     def stop_run(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Interrupts a match."""
         self.runs.stop(names["id"])
@@ -187,10 +171,6 @@ class Server:
     def read_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The game in the text of an SGF file."""
         return positions.from_sgf(fields.text("sgf", most=positions.MOST_SGF, plain=False))
-
-    def write_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """A game of Go as the text of an SGF file."""
-        return {"sgf": positions.to_sgf(self._line(fields))}
 
     def _line(self, fields: Fields) -> PlayedGame:
         return PlayedGame.read(fields, allow_files=self._allows(fields.text("game")))
