@@ -113,14 +113,10 @@ class UserPlayer(Player):
     def __init__(self, inner: Any, text: str):
         self._inner = inner
         self.text = text
-
-    # A call from the match is passed on if the object has the method.
-
-    def warm_up(self) -> None:
-        self._tell("warm_up")
-
-    def new_game(self, game_seed: int) -> None:
-        self._tell("new_game", game_seed)
+        # A call from the match goes to the object if it has the method.
+        for name in ("warm_up", "new_game", "played", "close"):
+            if (method := getattr(inner, name, None)) is not None:
+                setattr(self, name, method)
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """Calls the object, and measures the time if the object reports none."""
@@ -130,17 +126,6 @@ class UserPlayer(Player):
         if not isinstance(action, Choice):
             return Choice(int(action), seconds=seconds)
         return action if action.seconds else replace(action, seconds=seconds)
-
-    def played(self, action: int) -> None:
-        self._tell("played", action)
-
-    def close(self) -> None:
-        self._tell("close")
-
-    def _tell(self, method: str, *arguments: Any) -> None:
-        function = getattr(self._inner, method, None)
-        if function is not None:
-            function(*arguments)
 
 
 PLAYERS: Registry[Callable[..., Player]] = Registry("player", reserved=PRESETS)
