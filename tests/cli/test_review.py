@@ -46,8 +46,9 @@ def test_the_move_that_lost_is_named_with_what_it_lost():
 
 def test_a_review_repeats_and_asks_for_as_many_positions_at_once_as_it_likes(monkeypatch):
     first = review(TIC_TAC_TOE, positions_of(ACTIONS), ACTIONS, "uct", simulations=50, seed=7)
-    monkeypatch.setattr("engram.drivers.review._AT_ONCE", 2)
-    assert review(TIC_TAC_TOE, positions_of(ACTIONS), ACTIONS, "uct", simulations=50, seed=7) == first
+    for name, bound in (("_AT_ONCE", 2), ("_MOST_NODES", 1)):
+        monkeypatch.setattr(f"engram.drivers.review.{name}", bound)
+        assert review(TIC_TAC_TOE, positions_of(ACTIONS), ACTIONS, "uct", simulations=50, seed=7) == first
 
 
 def command(*words):

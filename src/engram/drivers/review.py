@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
-from engram.errors import InvalidGame, InvalidState
+from engram.errors import InvalidGame, InvalidState, check_whole
 from engram.games.game import Game, State
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.preset import Preset
 
-_AT_ONCE = 16
+_AT_ONCE = 16  # trees, an evaluator's batch
+_MOST_NODES = 1 << 24  # of all trees together
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,16 @@ def review(
     """
     if game.general_features:
         raise InvalidGame(f"a review compares values between the moves of two players, and {game.name} has other moves")
+    check_whole("simulations", simulations, 1)
     if not actions:
         raise InvalidState("a game without moves has nothing to review")
     values = [game.outcome(state) if game.is_over(state) else 0.0 for state in positions]
     best = [-1] * len(positions)
     open_places = [place for place, state in enumerate(positions) if not game.is_over(state)]
-    trees = Lockstep(game, preset(search), min(_AT_ONCE, len(open_places)))
-    for first in range(0, len(open_places), _AT_ONCE):
-        places = open_places[first : first + _AT_ONCE]
+    at_once = min(_AT_ONCE, len(open_places), max(1, _MOST_NODES // (simulations * game.num_actions)))
+    trees = Lockstep(game, preset(search), at_once)
+    for first in range(0, len(open_places), at_once):
+        places = open_places[first : first + at_once]
         seeds = [derive_seed(seed, "review", place) for place in places]
         for tree in range(len(places)):
             trees.clear(tree)
