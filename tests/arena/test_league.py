@@ -246,6 +246,8 @@ def test_results_rate_all_players_that_met(tmp_path):
     assert (shown["game"], shown["budget"], shown["games"]) == ("tic_tac_toe", "20 simulations", 18)
     assert shown["players"] == json.loads(json.dumps(result.rows())) and shown["scores"] == result.scores()
     assert "20 simulations a move" in CliRunner().invoke(app, words).stdout
+    table = CliRunner().invoke(app, [*words, "--format", "csv"]).stdout.splitlines()
+    assert len(table) == 4 and table[0].startswith("#,player,Elo") and table[1].startswith("1,")
     alone = CliRunner().invoke(app, ["results", "4", "5", "6", "--ratings", "-d", str(database)])
     assert alone.exit_code == 0 and "no three players in this database have met" in alone.output
 

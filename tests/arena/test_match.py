@@ -1038,7 +1038,9 @@ def test_a_file_of_data_that_a_users_player_names_makes_another_match(tmp_path, 
         keys.append(text_digest([text]))
     assert len(set(keys)) == 3 and text_digest([text]) == keys[-1]
     assert text_digest(["mine.py:mine(weights='other.npy')"]) == keys[0], "there is no such file"
-    assert text_digest(["mine.py:mine(c=2.0)"]) == keys[0]
+    assert text_digest(["mine.py:mine(c=2.0)"]) == keys[0] == text_digest(["mine.py:mine(weights='~nosuch/w')"])
+    for other in ("mine.py:mine('w.npy')", "mine.py:mine(weights=['w.npy', 'x'])"):
+        assert text_digest([other]) == keys[-1]
 
 
 def test_a_reason_of_any_characters_is_recorded(tmp_path):

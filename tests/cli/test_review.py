@@ -41,7 +41,7 @@ def test_the_move_that_lost_is_named_with_what_it_lost():
     assert worst.loss == worst.before - worst.after > 0.8
     assert rows[4].action == rows[4].best and rows[4].loss == 0.0 and rows[4].after == 1.0, "the end has its outcome"
     assert all(row.after == -later.before for row, later in pairwise(rows))
-    assert done == [5]
+    assert done == [6]
 
 
 def test_a_review_repeats_and_asks_for_as_many_positions_at_once_as_it_likes(monkeypatch):
@@ -88,6 +88,14 @@ def test_a_game_of_go_with_a_handicap_and_two_passes(tmp_path):
 def test_what_cannot_be_reviewed(words, sentence):
     shown = command(*words)
     assert shown.exit_code == 2 and sentence in shown.output
+
+
+def test_stones_set_up_on_the_way_are_no_moves(tmp_path):
+    (tmp_path / "game.sgf").write_text("(;SZ[9];B[ee];W[cc];AB[ba][bb];B[dd])")
+    shown = command(tmp_path / "game.sgf")
+    assert shown.exit_code == 2 and "sets up stones after move 2" in shown.output
+    with pytest.raises(EngramError, match="2 moves have 3 positions, not 2"):
+        review(TIC_TAC_TOE, positions_of([0]), [0, 1], "uct", simulations=10)
 
 
 def test_an_empty_record_has_nothing_to_review(tmp_path):

@@ -48,7 +48,7 @@ def test_a_table_as_latex_escapes_its_marks(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "% of {2}" and lines[1] == r"\begin{tabular}{ll}" and lines[-1] == r"\end{tabular}"
     # LaTeX would read a bracket after the end of a row as the row's option.
-    assert lines[5:7] == [r"a|b\_\{50\%\} & 50 \% $\pm$ 3 \\", r"{}[c, d] & 0.5 \\"]
+    assert lines[5:7] == [r"a\textbar{}b\_\{50\%\} & 50 \% $\pm$ 3 \\", r"{}[c, d] & 0.5 \\"]
 
 
 @pytest.mark.parametrize("form", ["csv", "markdown", "latex"])

@@ -433,7 +433,8 @@ def test_the_root_of_an_analysis():
     ask = Session("go:5", simulations=100)
     line = ask("kata-analyze b 5 rootInfo true").splitlines()[1]
     visits = sum(map(int, re.findall(r"info move \S+ visits (\d+)", line)))
-    assert re.search(rf" rootInfo visits {visits} utility (-?0\.\d+) winrate (0\.\d+)$", line)
+    figures = re.search(rf" rootInfo visits {visits} utility (-?[01]\.\d+) winrate ([01]\.\d+)$", line)
+    assert float(figures[2]) == pytest.approx((1 + float(figures[1])) / 2, abs=1e-5)
     assert "rootInfo" not in ask("kata-analyze b 5")
 
 

@@ -332,6 +332,7 @@ def test_where_nature_moves_a_memory_answers_for_player_0(tmp_path):
     while game.to_play(after) != NATURE:
         after = game.play(after, game.legal_actions(after)[0])
     recollection, answer = recollect(search, after), explain_memory(search, after)
+    assert recollect(search, after, files.like(search.extensions[0].store)) is None, "an empty store says nothing"
     assert answer.value == pytest.approx(float(search.tree.in_units(recollection.value))) and recollection.value != 0.0
 
 

@@ -221,8 +221,11 @@ def test_a_loaded_store_belongs_to_the_game_and_features_of_its_file(tmp_path):
             engram.Search("othello", replace(engram.presets.uct(), extensions=(extension,)))
     other = files.like(loaded)
     other.belongs_to = {**loaded.belongs_to, "game": "othello"}
-    with pytest.raises(InvalidParameter, match="memories with game connect_four and othello do not mix"):
-        files.merge([loaded, other])
+    nameless = Store(loaded.dimension, 10)
+    for stores in ([loaded, other], [nameless, loaded, other]):
+        with pytest.raises(InvalidParameter, match="memories with game connect_four and othello do not mix"):
+            files.merge(stores)
+    assert files.merge([nameless, loaded]).belongs_to == loaded.belongs_to
 
 
 def test_of_equal_entries_the_most_recently_used_stay(tmp_path):

@@ -219,6 +219,11 @@ def test_words_have_a_coordinate_each_and_come_back():
         values_at(WORDS, point[:-1])
 
 
+def test_words_are_no_knots():
+    with pytest.raises(ValueError, match="knots are numbers"):
+        NoisySampler(WORDS, knots=Knots(2, 0.0, 1.0))
+
+
 def test_no_word_is_nearer_to_one_than_to_another():
     points = np.array([units(WORDS, {"x": 0.5, "word": word, "n": 2}) for word in "abcd"])
     surrogate = Surrogate(points, [0.5, 0.6, 0.4, 0.5], [1e-3] * 4)

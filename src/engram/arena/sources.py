@@ -51,13 +51,17 @@ def _files_in(specification: Specification) -> Iterator[Path]:
 
     The function's types are not asked, because code that a record names may not run before its digest is known.
     """
-    for name, value in specification.options.items():
+    marks = _file_options()
+    for name, value in [*(("", value) for value in specification.positional), *specification.options.items()]:
         if isinstance(value, Specification):
             yield from _files_in(value)
             continue
-        path = Path(str(value)).expanduser()
-        marked = {path for mark in _file_options().get(name, ()) for path in mark.find(str(value))}
-        yield from sorted(marked | ({path} if isinstance(value, str) and os.path.isfile(path) else set()))
+        files = {file for mark in marks.get(name, ()) for file in mark.find(str(value))}
+        for text in value if isinstance(value, tuple) else (value,):
+            path = os.path.expanduser(text) if isinstance(text, str) else ""  # Path.expanduser raises without a home
+            if os.path.isfile(path):
+                files.add(Path(path))
+        yield from sorted(files)
 
 
 def _file_options() -> dict[str, list[FilesOf]]:

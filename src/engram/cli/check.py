@@ -65,10 +65,8 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     if inspect.isclass(part) and issubclass(part, NeighbourIndex):
         if "name" not in vars(part):
             raise InvalidSpecification(f"{name} has no attribute `name`, by which memories find an index")
-        in_search = replace(
-            uct(), extensions=(remembering(neighbours=part.name),)
-        )  # the child makes it anew, with checks
-        report = check_preset(as_preset(in_search, name), [board], simulations)
+        index = remembering(neighbours=part.name)  # the child makes it anew, with checks
+        report = check_preset(as_preset(replace(uct(), extensions=(index,)), name), [board], simulations)
         _check_rows(part.name)
         return report
     if inspect.isfunction(part) and list(inspect.signature(part).parameters) == ["state", "rng"]:

@@ -107,7 +107,7 @@ def print_ratings(result: LeagueResult, budget: str = "", form: Form = Form.TEXT
         }
         for row in rows
     ], title=f"{result.title}{budget and f', {budget} a move'}", form=form)  # fmt: skip
-    if len(rows) <= _MOST_SHOWN:
+    if len(rows) <= _MOST_SHOWN and form is not Form.CSV:  # which holds one table
         cells = [["·" if share is None else f"{100 * share:.0f}" for share in row] for row in result.scores()]
         numbers = [str(rank) for rank in range(1, len(rows) + 1)]
         scores = zip(numbers, cells, strict=True)

@@ -76,10 +76,10 @@ def inspect(
         summary[field] = {f"{share} %": float(np.percentile(entries[field], share)) for share in quantiles}
     if as_json:
         return print_json(summary)
-    for name in ("visit_count", "value"):
+    labels = {"visit_count": "returns of an entry", "value": "value for player 0, -1 to 1"}
+    for name in labels:
         summary[name] = ", ".join(f"{share}: {number:.4g}" for share, number in summary[name].items())
-    summary["value for player 0, -1 to 1"] = summary.pop("value")
-    print_table([{"what": name, "value": value} for name, value in summary.items()])
+    print_table([{"what": labels.get(name, name), "value": value} for name, value in summary.items()])
 
 
 @memory_app.command()
@@ -110,7 +110,7 @@ def ask(
         raise InvalidFile(f"{file} is damaged: its dimension is not a whole number")
     state = game.play_moves(moves)
     if game.is_over(state):
-        raise InvalidState(f"the game is over, with outcome {game.outcome(state):g}: a memory holds no ends")
+        raise InvalidState(f"the game is over, with outcome {game.outcome(state):g}: a memory stores no finished games")
     if is_in_file(search):
         tree = Search(game, search)
         memory = position_memory(tree.extensions, search, "ask")

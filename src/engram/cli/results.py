@@ -73,6 +73,7 @@ def _show_ratings(rows: list[MatchResult], as_json: bool, form: Form) -> None:
     from engram.arena.league import rated_players
     from engram.arena.sources import is_out_of_date
     from engram.cli.league import print_ratings
+    from engram.errors import InvalidParameter
 
     setups = (row.configuration for row in rows)
     old = {setup.key for setup in setups if setup.sources and is_out_of_date(setup.sources, setup.texts)}
@@ -86,6 +87,8 @@ def _show_ratings(rows: list[MatchResult], as_json: bool, form: Form) -> None:
         ])  # fmt: skip
     if not leagues:
         say("no three players in this database have met in one two-player game at one budget")
+    if form is Form.CSV and len(leagues) > 1:
+        raise InvalidParameter("CSV holds one table, and there are several leagues: name their matches, or take --json")
     for budget, league in leagues:
         print_ratings(league, budget, form)
 
@@ -121,8 +124,10 @@ def _show_match(
                 texts.append(f"games that do not count, because the test had ended: {others}")
     if form is Form.TEXT or as_json:
         return show(data, "\n".join(texts), as_json)
+    if data.get("games_not_counted"):
+        say(texts[-1])
     rows = [{**row, "moves": " ".join(row["moves"])} for row in data.get("game_records", [])]
-    print_table(rows or [_cells(result)], form=form)
+    print_table(rows if with_games else [_cells(result)], form=form)
 
 
 def _write_games(folder: Path, game: Game, result: MatchResult, records: list[GameRecord]) -> None:

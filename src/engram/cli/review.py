@@ -1,4 +1,4 @@
-"""`engram review`: the moves of a game that lost most, and its value from move to move."""
+"""`engram review`: the moves that cost most in a game, and its value from move to move."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def review(
     form: options.Format = Form.TEXT,
     as_json: options.Json = False,
 ) -> None:
-    """Find the moves of a game that lost most."""
-    from engram.drivers.review import review as reviewed
+    """Find the moves that cost most in a game."""
+    from engram.drivers import review as driver
     from engram.plotting import format_of, new_figure
     from engram.storage import check_place
 
@@ -43,7 +43,7 @@ def review(
         format_of(plot)
     rules, positions, actions = _line(file, game, moves)
     with Live("positions", len(positions), quiet=as_json) as live:
-        rows = reviewed(
+        rows = driver.review(
             rules, positions, actions, search, simulations=simulations, seed=seed,
             progress=lambda done: live.update(done, f"{done} of {len(positions)} positions"),
         )  # fmt: skip
@@ -61,19 +61,22 @@ def review(
         for row in ranked
     ]  # fmt: skip
     if cells:
-        print_table(cells, title="moves that lost most, as chances to win", form=form)
+        print_table(cells, title="moves that cost most, as chances to win", form=form)
     for player, name in enumerate(names):
         own = [row for row in rows if row.player == player]
         if own:
-            mean = sum(row.loss for row in own) / len(own)
-            alike = sum(row.action == row.best for row in own)
-            say(
-                f"{name}: {len(own)} moves, {_percent(mean, 0.0)} lost on average; the search would have played {alike}"
+            count, agreements = len(own), sum(row.action == row.best for row in own)
+            mean = sum(row.loss for row in own) / count
+            typer.echo(
+                f"{name}: {count} move{'s' * (count > 1)}, {_percent(mean, 0.0)} lost on average; "
+                f"the search would have played {agreements} of them",
+                err=form is not Form.TEXT,
             )
     return None
 
 
 def _percent(value: float, even: float = 0.5) -> str:
+    """A value in [-1, 1] as a chance to win; with `even` 0, a difference of values."""
     return f"{100 * (even + value / 2):.1f} %"
 
 
@@ -94,6 +97,10 @@ def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[S
     record = read_sgf(file, game_of(game) if game else None)
     if record.warning:
         say(f"warning: {record.warning}")
+    if record.setups[-1][0] > 0:
+        raise InvalidSpecification(
+            f"{file} sets up stones after move {record.setups[-1][0]}, so values before and after it do not compare"
+        )
     # People end a game with dead stones on the board, which would count: so its last position is searched, too.
     players = [player for player, _ in record.moves]
     movers = [*players, 1 - players[-1]] if players else [0]

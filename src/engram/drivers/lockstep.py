@@ -69,7 +69,7 @@ class RootStatistics:
       action: the choice of the preset's decision.
       actions, visits, value, prior: (A,) each, of all legal moves. root_value: of the root.
       policy: (A,), sums to 1, a target of training: as the selection rule declares it (Gumbel search has its improved
-        policy), or else in proportion to the visits.
+        policy), or else in proportion to the visits; the priors where no move has a visit.
       simulations: the number that were backed up.
 
     Values are for the player to move, in the game's units, as a rule in [-1, 1].

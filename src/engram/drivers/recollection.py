@@ -115,7 +115,7 @@ def recollect(search: Search, state: State, store: Store | None = None) -> Recol
     memory = position_memory(search.extensions, search.preset.text, "ask")
     assert memory.on_leaf is not None
     options: dict[str, Any] = dict(memory.on_leaf.values)
-    return (store or memory.store).query(
+    return (memory.store if store is None else store).query(
         features_of(search, state), num_neighbours=int(options["num_neighbours"]), temperature=options["temperature"]
     )
 
@@ -130,7 +130,7 @@ def stored_position(search: Search, row: int, store: Store | None = None) -> Sta
       InvalidSpecification: a search without a memory of positions.
     """
     memory = position_memory(search.extensions, search.preset.text, "look into")
-    board = (store or memory.store).states[row]  # zeros in a memory without positions
+    board = (memory.store if store is None else store).states[row]  # zeros in a memory without positions
     position = search.game.read(board) if board.any() else None
     return position if position is not None and search.game.is_sound(position) else None
 

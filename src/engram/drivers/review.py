@@ -54,7 +54,8 @@ def review(
       progress: called with the number of positions searched so far.
 
     Raises:
-      InvalidGame: a game of another kind. InvalidState: a game without moves. And as `Lockstep`.
+      InvalidGame: a game of another kind. InvalidState: a game without moves, or another number of positions.
+      And as `Lockstep`.
 
     Cost: a search for each position. Values of two searches are compared, so small losses are noise.
     """
@@ -63,6 +64,8 @@ def review(
     check_whole("simulations", simulations, 1)
     if not actions:
         raise InvalidState("a game without moves has nothing to review")
+    if len(positions) != len(actions) + 1:
+        raise InvalidState(f"{len(actions)} moves have {len(actions) + 1} positions, not {len(positions)}")
     values = [game.outcome(state) if game.is_over(state) else 0.0 for state in positions]
     best = [-1] * len(positions)
     open_places = [place for place, state in enumerate(positions) if not game.is_over(state)]
@@ -78,7 +81,7 @@ def review(
             values[place] = (1 - 2 * game.to_play(positions[place])) * root.root_value
             best[place] = root.action
         if progress is not None:
-            progress(first + len(places))
+            progress(len(positions) - len(open_places) + first + len(places))
     moves = []
     for place, action in enumerate(actions):
         state = positions[place]

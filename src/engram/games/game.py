@@ -904,7 +904,7 @@ def random_action(game: Game, state: State, rng: random.Random) -> int:
 
 
 def random_line(game: Game, rng: random.Random, most: int | None = None) -> tuple[list[int], State]:
-    """Random actions from the start to the end of the game, or at most so many; and the state after them."""
+    """Random actions from the start, and the state after them: at most `most` ≥ 0, or to the end of the game."""
     state, moves = game.initial_state(), list[int]()
     while len(moves) != most and not game.is_over(state):
         moves.append(random_action(game, state, rng))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -294,12 +293,13 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
         raise InvalidParameter("there is no memory to merge")
     if capacity is not None:
         check_whole("capacity", capacity, 1)
-    for store, name in product(stores[1:], BELONGING):
-        first, other = ((part.belongs_to or {}).get(name) for part in (stores[0], store))
-        if first is not None and other is not None and first != other:
-            raise InvalidParameter(f"memories with {name} {first} and {other} do not mix")
+    for name in BELONGING:
+        values = {part[name]: None for part in (store.belongs_to or {} for store in stores) if name in part}
+        if len(values) > 1:
+            raise InvalidParameter(f"memories with {name} {' and '.join(map(str, values))} do not mix")
     widest = max(stores, key=lambda store: store.states.shape[1])
     merged = like(widest, sum(len(store) for store in stores) or 1, stores[0].neighbours)
+    merged.belongs_to = next((part.belongs_to for part in stores if part.belongs_to), None)
     for store in stores:
         take(merged, store)
     if capacity is None:

@@ -50,7 +50,7 @@ def write_report(
       command: as a person types it; empty: none. settings: by name.
 
     Raises:
-      InvalidFile: the file cannot be written, or its name has another ending than .html.
+      InvalidFile: the file cannot be written, or its name ends in neither .html nor .htm.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InvalidFile(f"a report is an .html file, not {path}")

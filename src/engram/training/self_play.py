@@ -37,7 +37,7 @@ class SelfPlayOptions:
 
     Attributes:
       num_games: simultaneous games, ≥ 1.
-      simulations: of a full search, whose visits are learnt; with noise at the root.
+      simulations: of a full search, whose policy (`RootStatistics`) is learnt; with noise at the root.
       fast_simulations: of the other searches, which only choose moves; without noise.
       full_share: share of rounds with a full search, in (0, 1].
       search: specification of a preset that takes an `evaluator`, here the network: `puct_rave(rollout=heavy)`.
@@ -46,8 +46,6 @@ class SelfPlayOptions:
         quarter of the longest game.
       target_temperature: T in (0, 10]. The policy target is shares in proportion to policy^(1/T). A T below 1 sharpens
         the visits of a search that explores widely.
-
-    The search's policy is in proportion to its visits, or the improved policy of Gumbel search (`RootStatistics`).
       root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
       at_once: games that are searched together, which is then the network's batch; None: all. Processes share games by
         such parts, so that games do not depend on the number of processes.

@@ -1,4 +1,4 @@
-"""Tuning: numbers and backup functions of a search, from noisy matches by Bayesian optimisation."""
+"""Tuning: numbers, words and backup functions of a search, from noisy matches by Bayesian optimisation."""
 
 from engram.errors import MissingPackage
 

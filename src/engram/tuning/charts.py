@@ -132,8 +132,12 @@ def tables_of_words(space: Space, findings: Findings) -> list[Markup]:
             [str(words[place]), f"{100 * means[place]:.1f} % ± {196 * deviations[place]:.1f}"]
             for place in np.argsort(-means)
         ]
-        tables.append(table([f"{choice.name}, the rest as recommended", "posterior, 95 %"], texts))
+        tables.append(table([_about(choice.name, space), "posterior, 95 %"], texts))
     return tables
+
+
+def _about(name: str, space: Space) -> str:
+    return f"{name}{', the rest as recommended' if len(space.names) > 1 else ''}"
 
 
 def curves(space: Space, findings: Findings) -> list[Chart]:
@@ -173,7 +177,7 @@ def _along(tunable: Tunable, space: Space, findings: Findings) -> Chart:
     name, trials, most = tunable.name, findings.trials, max(trial.games for trial in findings.trials)
     place = coordinates(space.ranges)[name].start
     return Chart(
-        f"Score along {name}{', the rest as recommended' if len(space.names) > 1 else ''}",
+        f"Score along {_about(name, space)}",
         [_posterior(*findings.slices[name])], x=name, **_SCORE, log_x=tunable.log,
         note=f"recommended: {findings.values[name]:g}; points: trials, larger with more games",
         ticks=tunable.low * (tunable.high / tunable.low) ** np.linspace(0, 1, 5) if tunable.log else (),

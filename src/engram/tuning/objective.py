@@ -1,4 +1,4 @@
-"""The objective of tuning: the score of a search with its open numbers filled in, against a fixed player.
+"""The objective of tuning: the score of a search with its open values filled in, against a fixed player.
 
 Each trial is a match of paired games, with a seed from the trial's number, recorded game by game in the results
 database. A longer trial is the same match with more games; so after any interruption it continues at the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ def _amaf(search: Search) -> dict[int, float]:
 
 def rounded(value: Any) -> Any:
     """A number for JSON: five digits; None where it is not finite; an array by its first numbers."""
+    if isinstance(value, float):  # the usual case, NumPy's own among them, several times as fast as by NumPy
+        return round(float(value), 5) if math.isfinite(value) else None
     if np.ndim(value):
         return [rounded(entry) for entry in np.ravel(value)[:8]]
     if isinstance(value, np.integer):

@@ -112,9 +112,9 @@ def places_of(space: SearchSpace, points: np.ndarray) -> np.ndarray:
 
 
 def _around(space: SearchSpace, point: np.ndarray) -> np.ndarray:
-    """Points (m, d) around one: the whole numbers on both its sides, and its two foremost words, of up to six values.
+    """Points (m, d) around a point: all combinations of the whole numbers on either side and of the two foremost words.
 
-    Of further values, the nearest.
+    So for up to six names; further names have their nearest value.
     """
     choices: list[list[list[float]]] = []
     left = _MOST_SIDES
@@ -276,7 +276,7 @@ class NoisySampler(BaseSampler):
         `CategoricalDistribution`.
       knots: that the first numbers are the knots of a function, if they are.
       trial_games: most games of a trial. slice_games: games of a slice.
-      num_initial: default three for each dimension. seed: of all random numbers.
+      num_initial: default three for each name. seed: of all random numbers.
       acquisition: `gain`; or always the maximum of noisy expected improvement (`ei`) or of an upper confidence bound
         (`ucb`), the two that the paper on backup rules names.
 
@@ -302,6 +302,9 @@ class NoisySampler(BaseSampler):
             raise ValueError("there is nothing to sample")
         if knots is not None and not 1 <= knots.count <= len(search_space):
             raise ValueError(f"{knots.count} knots do not fit a space of {len(search_space)} numbers")
+        first = list(search_space.values())[: knots.count if knots is not None else 0]
+        if any(isinstance(range_, CategoricalDistribution) for range_ in first):
+            raise ValueError("knots are numbers: the search space begins with them, and words come after")
         for name, number in (("trial_games", trial_games), ("slice_games", slice_games), ("num_initial", num_initial)):
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be 1 or more, not {number}")
