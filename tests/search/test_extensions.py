@@ -507,9 +507,9 @@ def test_a_table_that_a_move_of_the_root_would_empty_is_refused():
         Column(np.dtype(np.int32), "mine", new_nodes=False)
 
 
-@pytest.mark.parametrize("name", ["threads", "check", "chance", "rewards"])
+@pytest.mark.parametrize("name", ["threads", "check", "policy", "chance", "rewards"])
 def test_a_parameter_with_the_name_of_the_decorator_s_own_is_refused_in_a_sentence(name):
-    with pytest.raises(InvalidParameter, match="own_name: check, threads, chance, rewards are the decorator's"):
+    with pytest.raises(InvalidParameter, match="own_name: check, policy, threads, chance, rewards are the decorator's"):
 
         @selection(**{name: Parameter(1.0)})
         def own_name(tree, node, rng, parameters):
