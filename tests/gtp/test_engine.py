@@ -436,6 +436,11 @@ def test_the_root_of_an_analysis():
     figures = re.search(rf" rootInfo visits {visits} utility (-?[01]\.\d+) winrate ([01]\.\d+)$", line)
     assert float(figures[2]) == pytest.approx((1 + float(figures[1])) / 2, abs=1e-5)
     assert "rootInfo" not in ask("kata-analyze b 5")
+    watched = ask("kata-genmove_analyze b 1000 rootInfo true ownership true")
+    assert (
+        re.search(r" rootInfo visits \d+ ", watched)
+        and len(watched.split(" ownership ")[1].splitlines()[0].split()) == 25
+    )
 
 
 def test_our_own_name_of_the_rules_is_taken():

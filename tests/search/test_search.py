@@ -48,7 +48,7 @@ from engram.search.extension import Extension
 from engram.search.extensions.proofs import proofs
 from engram.search.operators import after_backup, on_leaf, table_at
 from engram.search.preset import Preset
-from engram.search.tree import TERMINAL, column_of, nodes_of
+from engram.search.tree import EXPAND, TERMINAL, column_of, nodes_of
 from tests.games_for_tests import Heap, arms, pick, pick_dtype
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
@@ -285,6 +285,19 @@ def test_arguments_of_a_lockstep_of_another_kind(changed, sentence):
     arguments = {"states": [TIC_TAC_TOE.initial_state()], "seeds": [0], "limit": Limit(simulations=9), **changed}
     with pytest.raises(InvalidParameter, match=sentence):
         Lockstep(TIC_TAC_TOE, puct(evaluator=Answering(0.0)), 1).run(**arguments)
+
+
+@pytest.mark.parametrize("policy", [np.ones(1), np.full(9, np.nan), np.ones(9), np.full(9, -1 / 9), None])
+def test_a_rule_with_a_wrong_policy_is_named(policy):
+    @selections.selection(policy=lambda values, tree, moves: policy)
+    def first_child(tree, node, rng, parameters):
+        parent = nodes_of(tree)[node]
+        return np.int64(parent.first_child) if parent.num_visited else EXPAND
+
+    with pytest.raises(OperatorError, match="the policy of first_child is no share"):
+        Lockstep(TIC_TAC_TOE, uct(selection=first_child()), 1).run(
+            [TIC_TAC_TOE.initial_state()], Limit(simulations=20), [0]
+        )
 
 
 def test_decision_is_applied():

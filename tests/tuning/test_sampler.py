@@ -219,6 +219,18 @@ def test_words_have_a_coordinate_each_and_come_back():
         values_at(WORDS, point[:-1])
 
 
+def test_choices_of_any_plain_value_are_stored_and_others_refused(tmp_path):
+    choices = CategoricalDistribution((None, True, 2, math.nan, "x"))
+    study = optuna.create_study(direction="maximize", storage=f"sqlite:///{tmp_path}/s")
+    for value in choices.choices:
+        study.enqueue_trial({"c": value})
+        observe(study.ask({"c": choices}), 0.5, 0.01, 10)
+    points = [entry.point for entry in observations({"c": choices}, study.get_trials())]
+    assert np.array_equal(points, np.eye(5))
+    with pytest.raises(ValueError, match="Optuna does not store"), pytest.warns(UserWarning):
+        NoisySampler({"c": CategoricalDistribution(((1, 2), "x"))})
+
+
 def test_words_are_no_knots():
     with pytest.raises(ValueError, match="knots are numbers"):
         NoisySampler(WORDS, knots=Knots(2, 0.0, 1.0))

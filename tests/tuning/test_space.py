@@ -66,10 +66,17 @@ def test_words_of_other_kinds():
     )
 
 
-@pytest.mark.parametrize("text", ["x=a||b", "x=a|", "x=|", "x=a|b,c", "x=a|b=1", "x=a|b)("])
+@pytest.mark.parametrize("text", ["x=a||b", "x=a|", "x=|", "x=a|b,c", "x=a|b=1", "x=a|b)(", "x=0.5|1:2", "x=a(|b"])
 def test_words_that_are_none(text):
-    with pytest.raises(InvalidSpecification):
+    with pytest.raises(InvalidSpecification, match=r"x: '.*' is not the value of an option"):
         parse_tunable(text)
+
+
+def test_words_in_quotes_and_words_that_are_one():
+    assert parse_tunable("x='a'|'b|c'") == Choice("x", ("'a'", "'b|c'"))
+    for text in ("x=1|1.0", "x=robust|'robust'"):
+        with pytest.raises(InvalidParameter, match="two or more different words"):
+            parse_tunable(text)
 
 
 @pytest.mark.parametrize("text", ["exploration", "exploration=1", "=1:2", "x=a:b", "x=1:2:cubic", "x=1:2:log:log"])

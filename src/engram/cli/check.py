@@ -41,6 +41,8 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
 
     from engram.conformance.game_contract import check_game
     from engram.conformance.search_contract import check_backup, check_preset
+    from engram.drivers.limit import Limit
+    from engram.drivers.lockstep import Lockstep
     from engram.errors import InvalidSpecification
     from engram.games.catalogue import GAMES
     from engram.games.catalogue import game as game_of
@@ -92,7 +94,12 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
         part = uct(selection=part)
     elif hasattr(part, "evaluate"):
         part = puct(evaluator=part, num_leaves=8)
-    return check_preset(as_preset(part, name), [board], simulations)
+    rule = as_preset(part, name)
+    report = check_preset(rule, [board], simulations)
+    if rule.selection.definition.policy is not None:
+        limit = Limit(simulations=simulations)
+        Lockstep(board, rule, 1).run([board.initial_state()], limit, [0])  # refuses a wrong policy
+    return report
 
 
 def _check_rows(index: str) -> None:

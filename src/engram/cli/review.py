@@ -53,6 +53,7 @@ def review(
         return print_json([asdict(row) | {"loss": row.loss} for row in rows])
     names = rules.player_names()
     ranked = sorted((row for row in rows if row.loss > 0.0), key=lambda row: -row.loss)[:worst]
+    ranked = rows if form is Form.CSV else ranked  # for programs
     cells = [
         {
             "move": row.number, "player": names[row.player], "played": row.name, "better": row.best_name,

@@ -25,7 +25,7 @@ class Form(StrEnum):
 _IN_LATEX = {ord(mark): f"\\{mark}" for mark in "&%$#_{}"} | {
     ord("\\"): r"\textbackslash{}", ord("~"): r"\textasciitilde{}", ord("^"): r"\textasciicircum{}",
     ord("±"): r"$\pm$", ord("½"): r"$\frac12$", ord("·"): r"$\cdot$", ord("<"): "$<$", ord(">"): "$>$",
-    ord("∞"): r"$\infty$", ord("–"): "--", ord("|"): r"\textbar{}",
+    ord("∞"): r"$\infty$", ord("–"): r"\textendash{}", ord("|"): r"\textbar{}",
 }  # fmt: skip
 
 
@@ -86,7 +86,8 @@ def _markdown(headings: list[str], cells: list[list[str]], title: str | None) ->
 
 
 def _latex(headings: list[str], cells: list[list[str]], title: str | None) -> str:
-    rows = (" & ".join(text.translate(_IN_LATEX) for text in row) for row in [headings, *cells])
+    # Two hyphens, as in the options of a program, would be a dash.
+    rows = (" & ".join(text.translate(_IN_LATEX).replace("--", "-{}-") for text in row) for row in [headings, *cells])
     # A bracket or a star at the beginning of a row would belong to the end of the row before it.
     head, *body = (("{}" if row.startswith(("[", "*")) else "") + row + r" \\" for row in rows)
     lines = [

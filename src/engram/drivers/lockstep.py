@@ -14,7 +14,7 @@ import numpy as np
 from engram.conformance.search_contract import first_run
 from engram.drivers.limit import Limit
 from engram.drivers.turns import Turns, as_run, in_turn
-from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState, OperatorError, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.interrupts import interrupts_later
@@ -297,7 +297,16 @@ def _policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray:
     if not total:
         return np.asarray(moves.prior / moves.prior.sum())
     learned = rule.definition.policy
-    return np.asarray(moves.visits / total if learned is None else learned(rule.values, tree, moves))
+    if learned is None:
+        return np.asarray(moves.visits / total)
+    policy = np.asarray(learned(rule.values, tree, moves))
+    is_sound = policy.shape == moves.action.shape and policy.dtype.kind == "f" and bool((policy >= 0.0).all())
+    if not is_sound or abs(policy.sum() - 1.0) > 1e-6:  # nan is not ≥ 0
+        raise OperatorError(
+            f"the policy of {rule.definition.name} is no share of 0 or more for each of {len(moves.action)} moves, "
+            f"summing to 1: {policy!r:.80}"
+        )
+    return policy
 
 
 def _finish(work: Workspace, ended: threading.Event) -> None:

@@ -8,10 +8,11 @@ from functools import partial
 from engram import __version__
 from engram.drivers.result import SearchResult
 from engram.errors import EngramError
+from engram.games.game import State
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
 from engram.gtp import gogui, setup
-from engram.gtp.analysis import kata_line, lz_line, parse_analysis, root_info, stream
+from engram.gtp.analysis import Analysis, kata_line, lz_line, parse_analysis, root_info, stream
 from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success
 from engram.gtp.session import Session
 from engram.gtp.territory import territory
@@ -80,23 +81,30 @@ class GtpEngine:
         session = self.session
         analysis = parse_analysis(words, session.position.turn)
         state, seed = session.position.on_move(analysis.player), session.next_seed()
-
-        def report(result: SearchResult) -> None:
-            more = f" {root_info(result)}" if analysis.root else ""
-            if analysis.ownership:
-                ours = territory(session.position.game, state, result, seed).ownership * (1 - 2 * analysis.player)
-                more += " ownership " + " ".join(f"{share:.4f}" for share in ours)
-            self._report(line(result, analysis.max_moves) + more)
-
+        report = self._reporter(line, analysis, state, seed)
         stream(
             session.ready(), state, None, seed=seed, interval_s=analysis.interval_s, report=report, stop=session.waiting
         )
 
+    def _reporter(
+        self, line: Callable[[SearchResult, int | None], str], analysis: Analysis, state: State, seed: int
+    ) -> Callable[[SearchResult], None]:
+        """A function that writes a line about a search of a state; `seed`: of the rollouts that show ownership."""
+
+        def report(result: SearchResult) -> None:
+            more = f" {root_info(result)}" if analysis.root else ""
+            if analysis.ownership:
+                ours = territory(self.session.position.game, state, result, seed).ownership * (1 - 2 * analysis.player)
+                more += " ownership " + " ".join(f"{share:.4f}" for share in ours)
+            self._report(line(result, analysis.max_moves) + more)
+
+        return report
+
     def _genmove_analyse(self, line: Callable[[SearchResult, int | None], str], words: Words) -> None:
         analysis = parse_analysis(words, self.session.position.turn)
-        move = self.session.make_move(
-            analysis.player, lambda result: self._report(line(result, analysis.max_moves)), analysis.interval_s
-        )
+        state = self.session.position.on_move(analysis.player)
+        report = self._reporter(line, analysis, state, 0)
+        move = self.session.make_move(analysis.player, report, analysis.interval_s)
         self._report(f"play {move}")
 
 

@@ -26,6 +26,7 @@ KNOT_RANGE = (-4.0, 6.0)
 """Range of h. The paper's is [-1.48, 4.52] in relative form, and its optima touch both ends; so this is wider."""
 _TUNE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*([^:]+):([^:]+?)(?::(log|int|log:int|int:log))?\s*")
 _CHOOSE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*\|.*)")
+_BAR = re.compile(r"""\|(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
 _DIGITS = 6
 
 
@@ -77,7 +78,9 @@ class Choice:
     words: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.words)) < max(2, len(self.words)):
+        values = [_value(word) for word in self.words]
+        plain = {value.text if isinstance(value, Specification) else value for value in values}
+        if len(plain) < max(2, len(values)):
             raise InvalidParameter(f"{self.name}: a choice has two or more different words")
 
     @property
@@ -199,7 +202,7 @@ def parse_tunable(text: str) -> Tunable | Choice:
       InvalidSpecification, InvalidParameter: the text is none of these, or its range is not valid.
     """
     if choice := _CHOOSE.fullmatch(text):
-        return Choice(choice[1], tuple(value_text(_value(word)) for word in choice[2].split("|")))
+        return Choice(choice[1], tuple(_word(choice[1], word) for word in _BAR.split(choice[2])))
     parts = _TUNE.fullmatch(text)
     try:
         if parts is None:
@@ -211,6 +214,14 @@ def parse_tunable(text: str) -> Tunable | Choice:
         ) from None
     kinds = (parts[4] or "").split(":")
     return Tunable(parts[1], low, high, log="log" in kinds, integer="int" in kinds)
+
+
+def _word(name: str, text: str) -> str:
+    """A word to choose from as its canonical text."""
+    try:
+        return value_text(_value(text))
+    except InvalidSpecification:
+        raise InvalidSpecification(f"{name}: {text.strip()!r} is not the value of an option") from None
 
 
 def _value(text: str) -> Value:

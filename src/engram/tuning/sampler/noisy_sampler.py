@@ -186,8 +186,13 @@ def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Obse
 
 
 def _has(range_: NumberRange | CategoricalDistribution, value: Any) -> bool:
-    is_words = isinstance(range_, CategoricalDistribution)
-    return value in range_.choices if is_words else range_.low <= value <= range_.high
+    if not isinstance(range_, CategoricalDistribution):
+        return bool(range_.low <= value <= range_.high)
+    try:
+        range_.to_internal_repr(value)
+    except ValueError:
+        return False
+    return True
 
 
 def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
@@ -293,6 +298,8 @@ class NoisySampler(BaseSampler):
             raise ValueError(f"no acquisition is called {acquisition!r}; there are {', '.join(ACQUISITIONS)}")
         for name, range_ in search_space.items():
             if isinstance(range_, CategoricalDistribution):
+                if not all(isinstance(word, bool | int | float | str | None) for word in range_.choices):
+                    raise ValueError(f"{name} has a choice that Optuna does not store: {range_}")
                 continue
             if not isinstance(range_, NumberRange) or range_.step not in (None, 1):
                 raise ValueError(f"{name} is neither a range of numbers without a step nor a choice: {range_}")
