@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engram.errors import EngramError, InvalidParameter, InvalidSpecification
 from engram.presets.catalogue import preset
 from engram.tuning.sampler import unit_of, units, value_at
-from engram.tuning.space import Choice, Tunable, parse_tunable, space
+from engram.tuning.space import Alternatives, Tunable, parse_tunable, space
 
 
 def test_values_become_a_search_that_can_be_made():
@@ -52,7 +52,7 @@ def test_words_become_a_search_that_can_be_made():
     with pytest.raises(InvalidParameter, match="two or more different words"):
         space("uct", tune=["decision=lcb|lcb"])
     where = space("uct", tune=tune[:2])
-    assert where.tunables[1] == Choice("backup", ("average", "erwa(step=0.1)", "Average"))
+    assert where.tunables[1] == Alternatives("backup", ("average", "erwa(step=0.1)", "Average"))
     where = space("uct", tune=[tune[0], "backup=average|erwa(step=0.10)", tune[2]])
     assert where.middle == {"decision": "robust", "backup": "average", "expand_after": 4}
     text = where.specification({"decision": "lcb", "backup": "erwa(step=0.1)", "expand_after": 2})
@@ -73,7 +73,7 @@ def test_words_that_are_none(text):
 
 
 def test_words_in_quotes_and_words_that_are_one():
-    assert parse_tunable("x='a'|'b|c'") == Choice("x", ("'a'", "'b|c'"))
+    assert parse_tunable("x='a'|'b|c'") == Alternatives("x", ("'a'", "'b|c'"))
     for text in ("x=1|1.0", "x=robust|'robust'"):
         with pytest.raises(InvalidParameter, match="two or more different words"):
             parse_tunable(text)

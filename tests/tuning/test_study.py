@@ -375,7 +375,7 @@ def test_a_study_of_words_is_resumed_confirmed_and_reported(tmp_path):
     with closing(sqlite3.connect(file)) as database:
         (name,) = database.execute("select study_name from studies").fetchone()
     recorded, entries, _ = recorded_study(file, name)
-    assert recorded.choices[0].name == "backup" and {len(entry.point) for entry in entries} == {4}
+    assert recorded.alternatives[0].name == "backup" and {len(entry.point) for entry in entries} == {4}
 
 
 def test_a_word_of_which_no_player_is_made_is_refused_before_a_trial(tmp_path):

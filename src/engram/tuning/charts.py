@@ -126,7 +126,7 @@ def _plain(value: float | str) -> str:
 def tables_of_words(space: Space, findings: Findings) -> list[Markup]:
     """The posterior of each word, best first: a table for each choice."""
     tables = []
-    for choice in space.choices:
+    for choice in space.alternatives:
         words, means, deviations = findings.slices[choice.name]
         texts = [
             [str(words[place]), f"{100 * means[place]:.1f} % ± {196 * deviations[place]:.1f}"]

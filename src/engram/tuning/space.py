@@ -71,7 +71,7 @@ class Tunable:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Alternatives:
     """Words to choose from, or other values: its place in the specification, and two or more texts of values."""
 
     name: str
@@ -98,7 +98,7 @@ class Space:
     """A search, as a specification, with values left open: at least one, with different names."""
 
     search: str
-    tunables: tuple[Tunable | Choice, ...]
+    tunables: tuple[Tunable | Alternatives, ...]
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -108,7 +108,7 @@ class Space:
                 raise InvalidParameter(f"{name} is named twice")
         if self.num_knots and "backup.knots" in self.names:
             raise InvalidParameter("--knots and --tune backup.knots set the same numbers: take one of them")
-        for choice in self.choices:
+        for choice in self.alternatives:
             for name in self.names:
                 if name.startswith(f"{choice.name}."):
                     raise InvalidParameter(f"{name} is a part of {choice.name}, whose words replace it")
@@ -119,9 +119,9 @@ class Space:
         return [tunable.name for tunable in self.tunables]
 
     @property
-    def choices(self) -> list[Choice]:
+    def alternatives(self) -> list[Alternatives]:
         """Those of words."""
-        return [tunable for tunable in self.tunables if isinstance(tunable, Choice)]
+        return [tunable for tunable in self.tunables if isinstance(tunable, Alternatives)]
 
     @property
     def ranges(self) -> SearchSpace:
@@ -186,7 +186,7 @@ def space(
     Raises:
       InvalidSpecification, InvalidParameter: a text cannot be read, or names no part of the search.
     """
-    tunables: list[Tunable | Choice] = []
+    tunables: list[Tunable | Alternatives] = []
     if knots is not None:
         check_whole("knots", knots, 1, 32)
         if not isinstance(_read(search)[1].options.get("backup"), Specification):
@@ -195,14 +195,14 @@ def space(
     return Space(search, (*tunables, *map(parse_tunable, tune)))
 
 
-def parse_tunable(text: str) -> Tunable | Choice:
+def parse_tunable(text: str) -> Tunable | Alternatives:
     """A number to tune from `name=low:high`, with `:log`, `:int` or both behind it; words from `name=word|word`.
 
     Raises:
       InvalidSpecification, InvalidParameter: the text is none of these, or its range is not valid.
     """
     if choice := _CHOOSE.fullmatch(text):
-        return Choice(choice[1], tuple(_word(choice[1], word) for word in _BAR.split(choice[2])))
+        return Alternatives(choice[1], tuple(_word(choice[1], word) for word in _BAR.split(choice[2])))
     parts = _TUNE.fullmatch(text)
     try:
         if parts is None:

@@ -40,7 +40,7 @@ from engram.tuning import sampler
 from engram.tuning.findings import recommended
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
 from engram.tuning.sampler import GAMES, Best, NoisySampler, Observation, observe
-from engram.tuning.space import Choice, Space, Tunable
+from engram.tuning.space import Alternatives, Space, Tunable
 
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
 FAULT = "engram:fault"
@@ -404,7 +404,7 @@ def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], 
                 raise KeyError(name)
         study = optuna.load_study(study_name=name, storage=_storage(database))
         identity = study.user_attrs[IDENTITY]
-        kinds = ((Choice if "words" in fields else Tunable, fields) for fields in identity["tunables"])
+        kinds = ((Alternatives if "words" in fields else Tunable, fields) for fields in identity["tunables"])
         space = Space(identity["search"], tuple(kind(**fields) for kind, fields in kinds))
         return space, sampler.observations(space.ranges, study.get_trials(deepcopy=False)), int(identity["seed"])
     except (KeyError, TypeError, ValueError, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
