@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import engram
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset
 from engram.search.extensions.gumbel import CANDIDATES, considered_visits, gumbel
+from engram.search.preset import Preset
 from engram.search.tree import entering
 from tests.reference import Node, ReferenceSearch
-from tests.search.test_reference import GAMES, compare, position_after
+from tests.search.test_reference import BACKUPS, GAMES, assert_same_tree, compare, position_after
+from tests.search.test_returns import KINDS, both
 from tests.search.test_selection import bandit, choose
 
 
@@ -94,6 +97,28 @@ def test_the_oracles_tree(game_name, considered):
         expected = {child.action: w / weights.sum() for child, w in zip(root.children, weights, strict=True)}
         (learned,) = engram.Lockstep(game, searched, 1).run([state], engram.Limit(simulations=simulations), [2])
         assert learned.policy == pytest.approx([expected[action] for action in learned.actions.tolist()], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if "learnt" not in name])
+def test_the_oracles_tree_with_nature_and_rewards(kind):
+    game, position, units = both(kind)
+    ours, theirs = BACKUPS["average"]
+    rule = Gumbel(200, 4, offset=3.0)
+    rule.search = ReferenceSearch(position, rule, replace(theirs, units=units))
+    searched = Preset(selection=gumbel(considered=4, visits_offset=3.0), backup=ours)
+    search = engram.Search(game, searched)
+    search.run(game.initial_state(), engram.Limit(simulations=200), seed=3)
+    rule.search.run(200, 3)
+    assert_same_tree(search.tree, rule.search)
+    weights = np.exp(rule.scores(rule.search.root, rule.search.q))
+    expected = {child.action: w / weights.sum() for child, w in zip(rule.search.root.children, weights, strict=True)}
+    (learned,) = engram.Lockstep(game, searched, 1).run([game.initial_state()], engram.Limit(simulations=200), [3])
+    assert learned.policy == pytest.approx([expected[action] for action in learned.actions.tolist()], abs=1e-9)
+
+
+def test_learnt_bounds_move_values_that_it_keeps():
+    with pytest.raises(engram.EngramError, match="bounds=learnt does not go with Gumbel search"):
+        engram.Search("same_game", "uct(selection=gumbel,bounds=learnt)")
 
 
 @pytest.mark.parametrize("player", [0, 1])

@@ -200,7 +200,7 @@ class Lockstep(Turns):
         if not (noise is None or isinstance(noise, RootNoise)):
             raise InvalidParameter(f"noise is a RootNoise(share=…), not {noise!r}")
         for name, part in (("states", states), ("seeds", seeds)):
-            if not isinstance(part, list | tuple | range) and not (isinstance(part, np.ndarray) and part.ndim):
+            if not isinstance(part, Sequence) and not (isinstance(part, np.ndarray) and part.ndim):
                 raise InvalidParameter(f"{name} is a list with one for each tree, not {type(part).__name__}")
         numbers = range(len(states)) if trees is None else trees
         if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):

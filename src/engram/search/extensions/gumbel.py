@@ -239,4 +239,4 @@ def note_evaluation(tree, path, depth, value, moves, parameters):
 
 def evaluations() -> Extension:
     """Keeper of the column `CANDIDATES`; a search adds it if its rule reads the column."""
-    return Extension("Gumbel search", after_backup=note_evaluation(), keeps=(CANDIDATES,))
+    return Extension("Gumbel search", after_backup=note_evaluation(), keeps=(CANDIDATES,), chance=True, rewards=True)
