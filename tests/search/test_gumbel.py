@@ -11,6 +11,7 @@ import pytest
 import engram
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset
+from engram.search.evaluation import Evaluation
 from engram.search.extensions.gumbel import CANDIDATES, considered_visits, gumbel
 from engram.search.preset import Preset
 from engram.search.tree import entering
@@ -114,6 +115,27 @@ def test_the_oracles_tree_with_nature_and_rewards(kind):
     expected = {child.action: w / weights.sum() for child, w in zip(rule.search.root.children, weights, strict=True)}
     (learned,) = engram.Lockstep(game, searched, 1).run([game.initial_state()], engram.Limit(simulations=200), [3])
     assert learned.policy == pytest.approx([expected[action] for action in learned.actions.tolist()], abs=1e-9)
+
+
+class LikesTheCentre:
+    """Gives the centre half of the prior, and each position a value of its own near 0."""
+
+    def evaluate(self, states):
+        policy = np.ones((len(states), 9))
+        policy[:, 4] = 8.0
+        values = np.array([0.001 * (GAMES["tic_tac_toe"][0].hash(state) % 7 - 3) for state in states])
+        return Evaluation(values, policy)
+
+
+def test_equal_visits_go_to_the_improved_policy_and_not_to_the_value():
+    """Nine candidates have a visit each; by their values alone any of them could be played."""
+    game = GAMES["tic_tac_toe"][0]
+    search = puct(evaluator=LikesTheCentre(), selection=gumbel(visits_offset=1.0))
+    state, limit = game.initial_state(), engram.Limit(simulations=10)
+    (root,) = engram.Lockstep(game, search, 1).run([state], limit, [0])
+    assert root.visits.tolist() == [1] * 9 and root.actions[np.argmax(root.value)] != 4
+    assert root.action == root.actions[np.argmax(root.policy)] == 4
+    assert engram.Search(game, search).run(state, limit, seed=0).action == 4
 
 
 def test_learnt_bounds_move_values_that_it_keeps():

@@ -14,16 +14,14 @@ import numpy as np
 from engram.conformance.search_contract import first_run
 from engram.drivers.limit import Limit
 from engram.drivers.turns import Turns, as_run, in_turn
-from engram.errors import InvalidLimit, InvalidParameter, InvalidState, OperatorError, check_whole
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import RootMoves, extended_budgets, final_move, is_agreed
 from engram.search.extension import Extension
-from engram.search.operators import Operator
 from engram.search.preset import Preset
-from engram.search.tree import Tree
 from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
@@ -282,31 +280,15 @@ class Lockstep(Turns):
         return dict(zip((tree for tree, _, _ in tasks), zip(roots, statistics, strict=True), strict=True))
 
     def _statistics(self, work: Workspace, place: int, moves: RootMoves) -> RootStatistics:
-        best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
+        best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven, moves.policy)
+        total = moves.visits.sum()
+        by_visits = moves.visits / total if total else moves.prior / moves.prior.sum()
         in_units = work.trees[place].in_units
         return RootStatistics(
             action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=in_units(moves.value),
-            prior=moves.prior, policy=_policy(self.preset.selection, work.trees[place], moves),
+            prior=moves.prior, policy=by_visits if moves.policy is None else moves.policy,
             root_value=in_units(work.root_value(place)), simulations=work.done(place),
         )  # fmt: skip
-
-
-def _policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray:
-    """The policy of a root, as `RootStatistics` has it; the priors where no move has a visit."""
-    total = moves.visits.sum()
-    if not total:
-        return np.asarray(moves.prior / moves.prior.sum())
-    learned = rule.definition.policy
-    if learned is None:
-        return np.asarray(moves.visits / total)
-    policy = np.asarray(learned(rule.values, tree, moves))
-    is_sound = policy.shape == moves.action.shape and policy.dtype.kind == "f" and bool((policy >= 0.0).all())
-    if not is_sound or abs(policy.sum() - 1.0) > 1e-6:  # nan is not ≥ 0
-        raise OperatorError(
-            f"the policy of {rule.definition.name} is no share of 0 or more for each of {len(moves.action)} moves, "
-            f"summing to 1: {policy!r:.80}"
-        )
-    return policy
 
 
 def _finish(work: Workspace, ended: threading.Event) -> None:

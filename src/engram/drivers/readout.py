@@ -24,7 +24,7 @@ def root_moves(work: Workspace) -> RootMoves:
 
 def choice(work: Workspace, moves: RootMoves, seconds: float) -> Choice:
     """The move that the preset's decision chooses."""
-    best = final_move(work.preset.decision, moves.value, moves.visits, moves.proven)
+    best = final_move(work.preset.decision, moves.value, moves.visits, moves.proven, moves.policy)
     return Choice(int(moves.action[best]), work.total_done(), seconds, _root_value(work))
 
 

@@ -21,7 +21,7 @@ class RootMoves:
     """The moves of a root, (A,) each: action, visits, value for the player to move, prior, proven or not.
 
     `advice` is the first extension's value for the player to move, nan for none, and `advice_count` its N_M; both are
-    None without such an extension.
+    None without such an extension. `policy` is what the selection rule has learnt of the root; None: it declares none.
     """
 
     action: np.ndarray
@@ -31,6 +31,7 @@ class RootMoves:
     proven: np.ndarray
     advice: np.ndarray | None = None
     advice_count: np.ndarray | None = None
+    policy: np.ndarray | None = None
 
 
 def merged(roots: Sequence[RootMoves]) -> RootMoves:
@@ -129,7 +130,9 @@ def extended_budgets(decision: str, budget: int | None) -> range:
     return range(budget + step, 2 * budget + 1, step)
 
 
-def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray) -> int:
+def final_move(
+    name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray, policy: np.ndarray | None = None
+) -> int:
     """Index of the move that a rule chooses, with respect to proven values.
 
     A proven win is played. Proven losses, and proven moves below another proven one, are excluded while another move
@@ -138,21 +141,23 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
 
     Args:
       name: the rule's. value, visits, proven: (A,) each; values for the player to move.
+      policy: (A,), by which `robust` decides between equal visits, in place of values; None: by values.
 
     Raises:
       InvalidParameter: a user's rule gave no index of a move.
     """
+    ranks = value if policy is None or name != "robust" else policy
     if not proven.any():
-        return _decided(name, value, visits)
+        return _decided(name, ranks, visits)
     best = value[proven].max()
     allowed = proven & (value >= best) if best >= 1.0 else ~proven | ((value >= best) & (value > -1.0))
     allowed |= not allowed.any()
     candidates = np.flatnonzero(allowed)
-    index = int(candidates[_decided(name, value[candidates], visits[candidates])])
+    index = int(candidates[_decided(name, ranks[candidates], visits[candidates])])
     value_of_choice = interval(value[index], visits[index])[0] if name in ("secure", "lcb") else value[index]
     if not proven[index] and value_of_choice < best:
         safe = np.flatnonzero(allowed & proven)
-        return int(safe[_decided(name, value[safe], visits[safe])]) if len(safe) else index
+        return int(safe[_decided(name, ranks[safe], visits[safe])]) if len(safe) else index
     return index
 
 

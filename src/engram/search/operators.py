@@ -34,7 +34,7 @@ import numba
 import numpy as np
 from numba import carray, float64, int32, int64, types
 
-from engram.errors import InvalidParameter, InvalidSpecification, choices
+from engram.errors import InvalidParameter, InvalidSpecification, OperatorError, choices
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback, compiled
 from engram.registry import Registry
@@ -272,6 +272,25 @@ class Operator:
             else:
                 inner.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
         return f"{self.definition.name}({', '.join(inner)})"
+
+
+def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | None:
+    """The policy (A,) that a selection rule has learnt of a root; None without one, or where no move has a visit.
+
+    Raises:
+      OperatorError: it is no such policy.
+    """
+    learned = rule.definition.policy
+    if learned is None or not moves.visits.any():
+        return None
+    policy = np.asarray(learned(rule.values, tree, moves))
+    is_sound = policy.shape == moves.action.shape and policy.dtype.kind == "f" and bool((policy >= 0.0).all())
+    if not is_sound or abs(policy.sum() - 1.0) > 1e-6:  # nan is not ≥ 0
+        raise OperatorError(
+            f"the policy of {rule.definition.name} is no share of 0 or more for each of {len(moves.action)} moves, "
+            f"summing to 1: {policy!r:.80}"
+        )
+    return policy
 
 
 OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {

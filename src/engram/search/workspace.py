@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from engram.search.decision import RootMoves
 from engram.search.evaluation import CompiledEvaluator, Evaluator, KernelEvaluator
 from engram.search.extension import assemble, backup_of, forked
 from engram.search.functions import Functions, hooks_of
-from engram.search.operators import HOOKS
+from engram.search.operators import HOOKS, root_policy
 from engram.search.preset import Preset
 from engram.search.program import FINISHED, LEGAL_ACTIONS, TO_PLAY, WAITS_FOR_PRIORS, slot_dtype
 from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype, subtree_order
@@ -287,7 +288,9 @@ class Workspace(Addressed):
         for row, number in enumerate(numbers):
             count = int(self.trees[number].nodes[0]["num_children"])
             parts = (part[row, :count].copy() for part in (action, visits, value, prior, proven))
-            roots.append(RootMoves(*parts, *self.trees[number].root_advice()) if count else self._before_moves(number))
+            moves = RootMoves(*parts, *self.trees[number].root_advice()) if count else self._before_moves(number)
+            policy = root_policy(self.preset.selection, self.trees[number], moves)
+            roots.append(moves if policy is None else replace(moves, policy=policy))
         return roots
 
     def _before_moves(self, number: int) -> RootMoves:

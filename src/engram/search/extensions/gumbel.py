@@ -218,8 +218,8 @@ def gumbel(considered: float = 16, noise: float = 0.0, visits_offset: float = 50
     visits at its first search. One thread on a tree.
     Cost: three passes over the children, visited or not, with two exponentials and three logarithms a child.
     Source: Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR 2022.
-    Deviation: the move played is the decision's, `robust` by default, whose equal visits go to the higher value instead
-    of the higher g + ln P + σ(q).
+    Deviation: the move played is the decision's. `robust`, the default, gives equal visits to the higher ln P + σ(q),
+    without g; the other decisions know nothing of it.
     """
     return gumbel_halving(budget=Budget(), considered=considered, noise=noise, visits_offset=visits_offset, scale=scale)
 
