@@ -52,14 +52,13 @@ def review(
     if as_json:
         return print_json([asdict(row) | {"loss": row.loss} for row in rows])
     names = rules.player_names()
-    ranked = sorted((row for row in rows if row.loss > 0.0), key=lambda row: -row.loss)[:worst]
-    ranked = rows if form is Form.CSV else ranked  # for programs
+    mistakes = sorted((row for row in rows if row.loss > 0.0), key=lambda row: -row.loss)[:worst]
     cells = [
         {
             "move": row.number, "player": names[row.player], "played": row.name, "better": row.best_name,
             "before": _percent(row.before), "after": _percent(row.after), "lost": _percent(row.loss, 0.0),
         }
-        for row in ranked
+        for row in (rows if form is Form.CSV else mistakes)  # CSV is for programs, as JSON is
     ]  # fmt: skip
     if cells:
         print_table(cells, title="moves that cost most, as chances to win", form=form)
@@ -117,8 +116,5 @@ def _plot(file: Path, game: Game, rows: list[ReviewedMove]) -> None:
     shares = [0.5 + (0.5 - player) * value for player, value in values]
     curve = Series(name, range(len(shares)), shares)
     about = f"Chance of {name} to win"
-    draw(
-        file,
-        game.name,
-        [Chart(about, [curve], x="moves", y="chance", format="percent", lines=[0.5], low=0.0, high=1.0)],
-    )
+    chart = Chart(about, [curve], x="moves", y="chance", format="percent", lines=[0.5], low=0.0, high=1.0)
+    draw(file, game.name, [chart])
