@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import InvalidFile, optional_package
-from engram.storage import writing
+from engram.storage import check_place, writing
 
 
 def new_figure(what: str, **options: Any) -> Any:
@@ -30,6 +30,20 @@ def format_of(file: Path) -> str:
     if (ending := file.suffix.lower()) not in (".png", ".pdf", ".svg"):
         raise InvalidFile(f"{file}: a picture's name ends in .png, .pdf or .svg")
     return ending[1:]
+
+
+def check_picture(file: Path, what: str) -> None:
+    """Checks, before long work, that a picture could be saved here.
+
+    Args:
+      file: its name. what: as in `new_figure`.
+
+    Raises:
+      MissingPackage: Matplotlib is not installed. InvalidFile: another ending, or the file could not be written.
+    """
+    new_figure(what)
+    check_place(file)
+    format_of(file)
 
 
 def save(figure: Any, file: Path, *, dpi: int = 110) -> None:

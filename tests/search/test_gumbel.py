@@ -11,6 +11,7 @@ import pytest
 import engram
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset
+from engram.search.decision import RootMoves, final_move, merged
 from engram.search.evaluation import Evaluation
 from engram.search.extensions.gumbel import CANDIDATES, considered_visits, gumbel
 from engram.search.preset import Preset
@@ -136,6 +137,18 @@ def test_equal_visits_go_to_the_improved_policy_and_not_to_the_value():
     assert root.visits.tolist() == [1] * 9 and root.actions[np.argmax(root.value)] != 4
     assert root.action == root.actions[np.argmax(root.policy)] == 4
     assert engram.Search(game, search).run(state, limit, seed=0).action == 4
+
+
+def test_trees_apart_have_the_mean_of_their_policies():
+    zeros, orders = np.zeros(3), ([2, 0, 1], [0, 1, 2])
+    roots = [
+        RootMoves(np.array(order), np.ones(3, np.uint32), zeros, zeros, zeros > 0, policy=np.array(policy))
+        for order, policy in zip(orders, ([0.2, 0.5, 0.3], [0.1, 0.6, 0.3]), strict=True)
+    ]
+    both_trees = merged(roots)
+    assert both_trees.policy == pytest.approx([0.3, 0.45, 0.25])
+    assert both_trees.action[final_move("robust", zeros, both_trees.visits, zeros > 0, both_trees.policy)] == 1
+    assert merged([roots[0], replace(roots[1], policy=None)]).policy is None
 
 
 def test_learnt_bounds_move_values_that_it_keeps():

@@ -94,11 +94,11 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
         part = uct(selection=part)
     elif hasattr(part, "evaluate"):
         part = puct(evaluator=part, num_leaves=8)
-    rule = as_preset(part, name)
-    report = check_preset(rule, [board], simulations)
-    if rule.selection.definition.policy is not None:
+    search = as_preset(part, name)
+    report = check_preset(search, [board], simulations)
+    if search.selection.definition.policy is not None:
         limit = Limit(simulations=simulations)
-        Lockstep(board, rule, 1).run([board.initial_state()], limit, [0])  # refuses a wrong policy
+        Lockstep(board, search, 1).run([board.initial_state()], limit, [0])  # refuses a wrong policy
     return report
 
 

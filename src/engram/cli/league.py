@@ -45,14 +45,11 @@ def league(
 ) -> None:
     """Which of many players is strongest? Ratings with intervals; repeat the command to resume."""
     from engram.arena import league as arena
-    from engram.plotting import format_of, new_figure
-    from engram.storage import check_place
+    from engram.plotting import check_picture
 
     texts = [*(_read(players) if players is not None else []), *(player or [])]
     if plot is not None:
-        new_figure("a plot of ratings")  # refused before any game, not after all
-        check_place(plot)
-        format_of(plot)
+        check_picture(plot, "a plot of ratings")  # refused before any game, not after all
     interrupted = False
     try:
         with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games") as live:

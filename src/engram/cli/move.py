@@ -15,6 +15,7 @@ from engram.cli.options import option, whole
 
 if TYPE_CHECKING:
     from engram.games.game import Game, State
+    from engram.games.go.sgf import GameFile
 
 
 @app.command()
@@ -89,12 +90,19 @@ def _game_and_start(
         if number is not None:
             raise InvalidSpecification("--move counts the moves of an SGF file: name the file, too")
         return game_of("connect_four" if game is None else game), None
+    record = read_record(file, game)
+    return record.game, record.position(number)
+
+
+def read_record(file: Path, game: str | None) -> GameFile:
+    """A game of Go from an SGF file, with its warnings on stderr."""
+    from engram.games.catalogue import game as game_of
     from engram.games.go.sgf import read_sgf
 
     record = read_sgf(file, game_of(game) if game else None)
     if record.warning:
         say(f"warning: {record.warning}")
-    return record.game, record.position(number)
+    return record
 
 
 def _position(game: Any, moves: str, diagram: str | None, start: State | None) -> State:

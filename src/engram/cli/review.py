@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from engram.cli import options
-from engram.cli.console import Live, app, print_json, say
+from engram.cli.console import Live, app, print_json
 from engram.cli.options import option, whole
 from engram.cli.tables import Form, print_table
 
@@ -34,13 +34,10 @@ def review(
 ) -> None:
     """Find the moves that cost most in a game."""
     from engram.drivers import review as driver
-    from engram.plotting import format_of, new_figure
-    from engram.storage import check_place
+    from engram.plotting import check_picture
 
     if plot is not None:
-        new_figure("a plot of a game")
-        check_place(plot)
-        format_of(plot)
+        check_picture(plot, "a plot of a game")
     rules, positions, actions = _line(file, game, moves)
     with Live("positions", len(positions), quiet=as_json) as live:
         rows = driver.review(
@@ -82,6 +79,7 @@ def _percent(value: float, even: float = 0.5) -> str:
 
 def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[State], list[int]]:
     """The game, its positions with the right player to move, and its moves."""
+    from engram.cli.move import read_record
     from engram.errors import InvalidSpecification
     from engram.games.catalogue import game as game_of
 
@@ -92,11 +90,9 @@ def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[S
         return rules, list(accumulate(actions, rules.play, initial=rules.initial_state())), actions
     if moves:
         raise InvalidSpecification("an SGF file and --moves are two games: leave one out")
-    from engram.games.go.sgf import on_move, read_sgf
+    from engram.games.go.sgf import on_move
 
-    record = read_sgf(file, game_of(game) if game else None)
-    if record.warning:
-        say(f"warning: {record.warning}")
+    record = read_record(file, game)
     if record.setups[-1][0] > 0:
         raise InvalidSpecification(
             f"{file} sets up stones after move {record.setups[-1][0]}, so values before and after it do not compare"

@@ -26,7 +26,7 @@ def tune(
     against: Annotated[str, option("Player to score against.")] = "uct",
     knots: Annotated[Optional[int], whole("Knots of the backup rule's function h.", high=32)] = None,
     knot_range: Annotated[str, option("Range of each knot.")] = "-4:6",
-    tuned: Annotated[
+    values: Annotated[
         Optional[list[str]],
         option("Numbers, exploration=0.2:3:log, expand_after=1:8:int; or words, decision=robust|lcb.", "--tune"),
     ] = None,
@@ -65,7 +65,7 @@ def tune(
     if simulations is None and seconds is None:
         simulations = 1000
     objective = MatchObjective(
-        game=game, space=space(search, knots=knots, knot_range=_range(knot_range), tune=tuned or []), against=against,
+        game=game, space=space(search, knots=knots, knot_range=_range(knot_range), tune=values or []), against=against,
         simulations=simulations, seconds=seconds, opening_moves=opening_moves, resign=resign, seed=seed,
         database=storage,
     )  # fmt: skip

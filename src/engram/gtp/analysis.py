@@ -60,7 +60,7 @@ def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
     if len(words) % 2:
         raise GtpError(f"{words[-1]!r} has no value")
     interval, max_moves = 1.0, None
-    shown = {"ownership": False, "rootinfo": False}
+    parts = {"ownership": False, "rootinfo": False}
     for key, value in zip(words[::2], words[1::2], strict=True):
         if key == "interval" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", value):
             interval = float(value) / 100
@@ -68,9 +68,9 @@ def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
             max_moves = max(1, int(value)) if key == "maxmoves" else max_moves
         elif key not in _SWITCHES or value not in ("true", "false"):
             raise GtpError(f"{key} {value} is not supported")
-        elif key in shown:
-            shown[key] = value == "true"
-    return Analysis(player, max(interval, SHORTEST_S), max_moves, shown["ownership"], shown["rootinfo"])
+        elif key in parts:
+            parts[key] = value == "true"
+    return Analysis(player, max(interval, SHORTEST_S), max_moves, parts["ownership"], parts["rootinfo"])
 
 
 def lz_line(result: SearchResult, max_moves: int | None) -> str:

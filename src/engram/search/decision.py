@@ -35,7 +35,7 @@ class RootMoves:
 
 
 def merged(roots: Sequence[RootMoves]) -> RootMoves:
-    """Merges one root's moves from several trees: adds visits, averages values by visits and advice by N_M.
+    """Merges one root's moves from several trees: adds visits, averages values by visits, advice by N_M, and policies.
 
     Source: Cazenave and Jouandeau, "On the parallelization of UCT", 2007 (single-run parallelization).
     """
@@ -51,9 +51,10 @@ def merged(roots: Sequence[RootMoves]) -> RootMoves:
     if all(root.advice is not None for root in roots):
         advice, count = _weighted(stack("advice"), stack("advice_count"))
         advice[count == 0.0] = np.nan
+    policy = stack("policy").mean(axis=0) if all(root.policy is not None for root in roots) else None
     return RootMoves(
         first.action[order[0]], total.astype(np.uint32), value, first.prior[order[0]], first.proven[order[0]],
-        advice, count,
+        advice, count, policy,
     )  # fmt: skip
 
 

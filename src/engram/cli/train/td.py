@@ -59,7 +59,7 @@ def td(
 
     from engram.fleet import default_workers
     from engram.memory.values.table import DEFAULT_CAPACITY
-    from engram.plotting import format_of, new_figure
+    from engram.plotting import check_picture
     from engram.storage import check_place
     from engram.training.td.curves import draw
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
@@ -70,10 +70,10 @@ def td(
     context.params.update({name: getattr(configuration, name) for name in numbers})  # for the report
     opponents = parse_opponents(evaluate, configuration.made_game)
     if curve is not None:  # before long work
-        check_place(curve)
-        if curve.suffix.lower() != ".html":
-            format_of(curve)
-            new_figure("a picture")
+        if curve.suffix.lower() == ".html":
+            check_place(curve)
+        else:
+            check_picture(curve, "a picture")
     with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:
         points = train(
             configuration, output, episodes=episodes, seeds=range(seed, seed + seeds),

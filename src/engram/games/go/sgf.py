@@ -76,7 +76,7 @@ class GameFile:
 
     @property
     def warning(self) -> str:
-        """What a reader should know: unknown properties, another komi; empty without any."""
+        """A sentence about unknown properties and another komi; empty without any."""
         parts = []
         if self.other_komi is not None:
             parts.append(f"the file's komi is {self.other_komi:g}, and the game is {self.game.name}")

@@ -131,7 +131,7 @@ def draw_candidates(nodes, column, node, rng, noise):
 
 
 def improved_policy(values: dict[str, Value], tree: Tree, moves: RootMoves) -> np.ndarray:
-    """π ∝ P·e^{σ(q)} of the root's moves, as the rule reads them."""
+    """π ∝ P·e^{σ(q)} of the root's moves (A,), by their values alone: without advice, and with proven losses."""
     column = tree.rows(CANDIDATES)
     first = int(tree.nodes[0]["first_child"])
     before = column["before"][first : first + len(moves.action)]
