@@ -63,7 +63,7 @@ def inspect(
     from engram import storage
     from engram.memory import files
 
-    header, store = storage.about(file, files.KIND), files.load(file, neighbours="exact")  # a user's index stays shut
+    header, store = storage.about(file, files.KIND), files.load(file, neighbours="exact")  # needs no code of a user
     header = {name: value for name, value in header.items() if value != ""}  # a named game is from no file
     entries = store.entries[: len(store)]
     if report is not None:

@@ -72,7 +72,7 @@ class Tunable:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Words to choose from, or other values: its place in the specification, and two or more texts of values."""
+    """Words or other values to choose from: their place in the specification, and two or more texts."""
 
     name: str
     words: tuple[str, ...]
