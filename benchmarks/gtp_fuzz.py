@@ -28,7 +28,7 @@ WRONG = (
     "boardsize 99999999999999999999", "komi", "komi x", "komi 3.3", "komi nan", "komi inf", "komi 1 2", "genmove",
     "genmove x", "genmove b w", "reg_genmove", "time_left b", "time_left b x 0", "time_settings 1 2",
     "time_settings 1 -2 3", "loadsgf", "loadsgf /nowhere/at/all.sgf", "loadsgf / 3", "loadsgf a\ufffdb x",
-    "final_status_list", "final_status_list well", "kata-analyze avoid b c3 1", "lz-analyze b b", "lz-analyze x 3",
+    "final_status_list", "final_status_list well", "kata-analyze avoid x c3 1", "lz-analyze b b", "lz-analyze x 3",
     "lz-genmove_analyze 5 5", "lz-genmove_analyze interval nan", "printsgf /nowhere/at/all.sgf", "Play b a1",
     "gogui-setup b", "gogui-setup b pass", "gogui-setup_player green", "gogui-play_sequence b", "gg-undo x",
     "gogui-play_sequence b z9", "gg-undo 999999", "engram-show_search green",

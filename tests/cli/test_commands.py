@@ -46,6 +46,11 @@ def test_move_gives_the_promised_keys_and_the_winning_move():
     assert sum(move["visits"] for move in answer["moves"]) == 1999
 
 
+def test_move_chooses_from_some_moves():
+    answer = engram_json("move", "-m", "444", "-n", "300", "--only", "5 1", "--explain")
+    assert {move["action"] for move in answer["moves"]} == {"1", "5"} and answer["explanation"]["reasons"]
+
+
 def test_move_reads_diagrams(tmp_path):
     diagram = "......./......./......./4......".replace("4", ".")
     assert engram("move", "--position", diagram).exit_code == 2
@@ -415,6 +420,8 @@ def test_input_that_is_no_text_is_refused_in_a_sentence():
         (["bench", "--network", "go9", "-g", "go:9", "-g", "go:7"], "one game at a time"),
         (["results", "1", "--ratings"], "leave the number out"),
         (["results", "1", "2", "--games"], "--games shows the games of one match"),
+        (["move", "-n", "9", "--only", "3", "--save", "x"], "leave --only out"),
+        (["move", "-n", "9", "--only", "8"], "no action is written"),
     ],
 )
 def test_an_option_without_an_effect_is_refused(command, sentence, tmp_path):

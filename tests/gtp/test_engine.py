@@ -224,16 +224,42 @@ def test_analysis_streams_lines_and_plays_nothing(name, share):
     for _ in range(100):
         if (answer := ask(f"8 {name} b 5")).count("\ninfo ") > 1:
             break
-    utility = r"( utility -?[01]\.\d{6})" + ("{0}" if name == "lz-analyze" else "")
-    move = rf"info move (\w\d|pass) visits \d+{utility} winrate {share} prior {share} lcb {share} order \d+ pv [\w ]+?"
+    points = r"-?\d+\.\d{3}"
+    more = rf" utility -?[01]\.\d{{6}} scoreMean {points} scoreStdev 0 scoreLead {points}"
+    more = "" if name == "lz-analyze" else more
+    move = rf"info move (\w\d|pass) visits \d+{more} winrate {share} prior {share} lcb {share} order \d+ pv [\w ]+?"
     assert re.fullmatch(rf"=8\n({move}( {move})*\n)+\n", answer), answer
     visits = [sum(map(int, re.findall(r"visits (\d+)", line))) for line in answer.splitlines()[1:-1]]
     assert len(visits) > 1 and visits == sorted(set(visits))  # one tree, growing
     assert ask("showboard") == before
     assert ask(f"{name} interval 5 maxmoves 1 ownership true").count("order 0") >= 1
     assert "order 1" not in ask(f"{name} interval 5 maxmoves 1")
-    for wrong in ("b b", "interval", "avoid b a1 3", "interval x", "5 5"):
+    for wrong in ("b b", "interval", "interval x", "5 5", "avoid b a1", "allow b z9 1", "allow x a1 1"):
         assert ask(f"{name} {wrong}").startswith("? ")
+
+
+def test_moves_to_choose_from():
+    ask = Session("go:5", simulations=60)
+    ask("play b c3")
+
+    def moves(words):
+        return {*re.findall(r"info move (\S+)", ask(f"lz-analyze w 5 {words}"))}
+
+    assert moves("allow w b2,c2 1") == moves("allow w B2 1 allow w c2,c3 9") == {"B2", "C2"}  # C3 is taken
+    assert moves("allow w b2,c2 1 avoid w c2 1 allow b a1 1") == {"B2"}
+    assert len(moves("avoid w a1,pass 1")) == 23 and len(moves("avoid b a1 1")) == 25
+    assert ask("lz-analyze w allow w c3 1") == "? no legal move is left to choose from\n\n"
+    assert "\nplay A5\n" in ask("kata-genmove_analyze w 5 allow w a5,a1 1 avoid w a1 1")
+
+
+def test_scores_are_for_the_player_to_move():
+    ask = Session("go:5", simulations=60)
+    for column in "ABCDE":
+        ask(f"play b {column}3")
+    for colour, sign in (("b", 1), ("w", -1)):
+        line = ask(f"kata-analyze {colour} 5 rootInfo true").splitlines()[1]
+        leads = [sign * float(lead) for lead in re.findall(r"scoreLead (\S+)", line)]
+        assert len(leads) > 20 and min(leads) > 2 and max(leads) <= 25 - 7.5
 
 
 def test_a_move_can_be_watched():
@@ -433,7 +459,7 @@ def test_the_root_of_an_analysis():
     ask = Session("go:5", simulations=100)
     line = ask("kata-analyze b 5 rootInfo true").splitlines()[1]
     visits = sum(map(int, re.findall(r"info move \S+ visits (\d+)", line)))
-    figures = re.search(rf" rootInfo visits {visits} utility (-?[01]\.\d+) winrate ([01]\.\d+)$", line)
+    figures = re.search(rf" rootInfo visits {visits} utility (-?[01]\.\d+) winrate ([01]\.\d+) scoreMean", line)
     assert float(figures[2]) == pytest.approx((1 + float(figures[1])) / 2, abs=1e-5)
     assert "rootInfo" not in ask("kata-analyze b 5")
     watched = ask("kata-genmove_analyze b 1000 rootInfo true ownership true")

@@ -124,6 +124,9 @@ def test_a_running_query_is_terminated_and_reports_meanwhile():
         ({"reportDuringSearchEvery": -3}, "reportDuringSearchEvery"), ({"moves": [["B", "(5,0)"]]}, "moves"),
         ({"priorities": [1, 2]}, "priorities"), ({"initialStones": [["B", "A1"], ["W", "A1"]]}, "initialStones"),
         ({"initialPlayer": "X"}, "initialPlayer"), ({"avoidMoves": [{}]}, "avoidMoves"),
+        ({"avoidMoves": [3]}, "avoidMoves"), ({"allowMoves": [{"player": "B", "moves": ["A9"]}]}, "allowMoves"),
+        ({"allowMoves": [{"player": "B", "moves": []}, {"player": "X", "moves": ["A1"]}]}, "allowMoves"),
+        ({"moves": [["B", "A1"], ["W", "B1"]], "allowMoves": [{"player": "B", "moves": ["A1"]}]}, "allowMoves"),
         ({"action": "dance"}, "action"),
         ({"overrideSettings": {"maxTime": "x"}}, "overrideSettings"),
         ({"overrideSettings": {"reportAnalysisWinratesAs": []}}, "overrideSettings"),
@@ -133,6 +136,21 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(change, field):
     query = {"id": "x", **GAME, "moves": []} | change
     (row,) = answers({key: value for key, value in query.items() if value is not ...})
     assert row["field"] == field and row["error"] and row.get("id", "x") == "x"
+
+
+def test_moves_to_choose_from_and_owners_after_each():
+    query = {"id": "x", **GAME, "moves": [["B", "C3"]], "analyzeTurns": [0, 1], "includeMovesOwnership": True}
+    query |= {"allowMoves": [{"player": "W", "moves": ["B2", "(4,0)"], "untilDepth": 1}]}
+    first, second = answers(query)
+    assert len(first["moveInfos"]) == 26  # only White's moves are bound
+    assert {move["move"] for move in second["moveInfos"]} == {"B2", "E5"}
+    for row in second["moveInfos"]:
+        assert len(row["ownership"]) == 25 and max(map(abs, row["ownership"])) <= 1
+        assert sum(row["ownership"]) - 7.5 == pytest.approx(row["scoreLead"], abs=0.01)
+    query["avoidMoves"] = [{"player": "W", "moves": ["B2"], "untilDepth": 3}]
+    warning, _, second = answers(query)
+    assert warning["field"] == "avoidMoves" and "next move alone" in warning["warning"]
+    assert [move["move"] for move in second["moveInfos"]] == ["E5"]
 
 
 def test_a_vertex_may_be_two_numbers_from_the_upper_left():

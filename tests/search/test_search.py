@@ -37,6 +37,7 @@ from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
 from engram.memory.values.table import Table
 from engram.native.intrinsics import record_at
+from engram.native.jit import compiled
 from engram.presets import puct, uct
 from engram.presets.catalogue import PRESETS, preset
 from engram.search import backup as backups
@@ -45,11 +46,12 @@ from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.decision import DECISIONS, extended_budgets, interval
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
+from engram.search.extensions.gumbel import gumbel
 from engram.search.extensions.proofs import proofs
 from engram.search.operators import after_backup, on_leaf, table_at
 from engram.search.preset import Preset
 from engram.search.tree import EXPAND, TERMINAL, column_of, nodes_of
-from tests.games_for_tests import Heap, arms, pick, pick_dtype
+from tests.games_for_tests import Heap, arms, pick, pick_actions, pick_dtype
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
 CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
@@ -427,6 +429,78 @@ def test_advance_keeps_what_is_below_the_move():
     search.clear()
     other = search.run(CONNECT_FOUR.play_moves([0, 0, 0]), Limit(simulations=10))
     assert sum(entry.visits for entry in other.moves) == 9
+
+
+_pick_actions = compiled(pick_actions)
+
+
+def _few_actions(state, actions):
+    if state.taken.sum() > 0:
+        return _pick_actions(state, actions)
+    actions[0], actions[1], actions[2] = 1, 4, 8
+    return 3
+
+
+class _Askew:
+    """Values all positions alike and prefers high cells."""
+
+    def evaluate(self, states):
+        return Evaluation(np.full(len(states), 0.1), np.tile(np.arange(9.0), (len(states), 1)))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "uct", "uct(solver=true,expand_after=3)", "uct(all_children=true,transpositions=true)", "rave",
+        "uct(threads=2,parallel=root)", puct(evaluator=_Askew(), num_leaves=3),
+        puct(evaluator=_Askew(), selection=gumbel(considered=2)),
+    ],
+)  # fmt: skip
+def test_a_search_of_some_moves_is_that_of_a_game_that_begins_with_them(rule):
+    game, few = pick(), pick(legal_actions=_few_actions)
+    limit = Limit(simulations=400)
+    expected = Search(few, rule).run(few.initial_state(), limit, seed=3)
+    assert sorted(move.action for move in expected.moves) == [1, 4, 8]
+    search = Search(game, rule)
+    for only in ("1 4 8", [8, 1, 4], ("4", np.int64(1), 8)):
+        search.clear()
+        result = search.run(game.initial_state(), limit, seed=3, only=only)
+        same = {"seconds": 0, "root": None, "value": 0}  # a rollout from the root takes all moves
+        assert replace(result, **same) == replace(expected, **same)
+
+
+def test_a_tree_goes_on_with_the_same_moves_alone():
+    search, state, limit = Search(CONNECT_FOUR), CONNECT_FOUR.initial_state(), Limit(simulations=100)
+
+    def visits(state=state, **options):
+        return sum(move.visits for move in search.run(state, limit, **options).moves)
+
+    assert [visits(only=[2, 3]), visits(only="4 3"), visits(only=[3]), visits()] == [99, 199, 99, 99]
+    assert visits(only=range(7)) == 199  # all there are
+    below = search.run(state, limit, only=[2, 3]).move(3).visits
+    search.advance(3)
+    assert visits(CONNECT_FOUR.play(state, 3)) == below - 1 + 100 and len(search.moves().action) == 7
+    search.run(state, limit, only=[2, 3])
+    search.advance(0)  # a move without a tree
+    assert visits(CONNECT_FOUR.play(state, 0)) == 99
+
+
+def test_moves_to_choose_from_that_cannot_be(tmp_path):
+    search, state, limit = Search(TIC_TAC_TOE), TIC_TAC_TOE.play_moves([4]), Limit(simulations=10)
+    for only, error in (([], InvalidParameter), ("", InvalidParameter), (3, InvalidParameter), ([4], IllegalAction)):
+        with pytest.raises(error):
+            search.run(state, limit, only=only)
+    search.run(state, limit, only=[0, 1])
+    with pytest.raises(InvalidParameter, match="lacks the others"):
+        search.save(tmp_path / "x")
+
+
+def test_a_proof_of_some_moves_is_of_these_alone():
+    search = Search(TIC_TAC_TOE, "uct(solver=true)")
+    state = TIC_TAC_TOE.play_moves("b2 a3 b3")  # only b1 does not lose
+    results = [search.run(state, Limit(simulations=10_000), only=only) for only in (None, "b1", "a1 c1")]
+    assert [result.stopped for result in results] == ["proven"] * 3
+    assert [result.value for result in results] == [0.0, 0.0, -1.0]
 
 
 def test_without_reuse_every_move_starts_empty():

@@ -31,6 +31,7 @@ def move(
     simulations: options.Simulations = None,
     seconds: options.Seconds = None,
     seed: options.Seed = 0,
+    only: Annotated[Optional[str], option("The only moves to choose from, such as '3 4'; default all.")] = None,
     max_nodes: Annotated[Optional[int], whole("Most nodes of the tree.", high=2**32 - 1)] = None,
     threads: Annotated[Optional[int], whole("Threads; default the search's own, 1.", high=256)] = None,
     parallel: Annotated[Optional[str], option("Several threads on one 'tree', or on one each: 'root'.")] = None,
@@ -44,13 +45,15 @@ def move(
     from engram.drivers.explanation import explain
     from engram.drivers.recollection import explain_memory
     from engram.drivers.search import Search
-    from engram.errors import InvalidState
+    from engram.errors import InvalidSpecification, InvalidState
     from engram.memory.similar_positions import PositionMemory
 
     limit = options.move_limit(simulations, seconds)
     rules, start = _game_and_start(file, game, number, position)
     tree = Search(rules, search, max_nodes=max_nodes, threads=threads, parallel=parallel)
     state = _position(rules, moves, position, start)
+    if only is not None and (save is not None or resume is not None):
+        raise InvalidSpecification("a file has a search of all moves: leave --only out, or --save and --resume")
     if save is not None:
         tree.check_save(save)
     if resume is not None:
@@ -64,8 +67,10 @@ def move(
         def update(done: int, passed: float) -> None:
             live.update(done, f"{done:,} simulations, {passed:.0f} s of {limit.text}")
 
-        explanation = explain(tree, state, limit, seed=next_seed) if why else None
-        result = explanation.result if explanation else tree.run(state, limit, seed=next_seed, progress=update)
+        explanation = explain(tree, state, limit, seed=next_seed, only=only) if why else None
+        result = (
+            explanation.result if explanation else tree.run(state, limit, seed=next_seed, progress=update, only=only)
+        )
     has_memory = any(isinstance(extension, PositionMemory) for extension in tree.extensions)
     answer = explain_memory(tree, state) if why and has_memory else None
     memory = {} if answer is None else {"memory": answer.to_json()}

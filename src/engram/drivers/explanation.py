@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -101,12 +101,12 @@ class Explanation:
 
 def explain(
     search: Search, state: State, limit: Limit, *, seed: int | None = 0, length: int = 6,
-    stop: Callable[[], bool] | None = None,
+    stop: Callable[[], bool] | None = None, only: str | Sequence[int | str] | None = None,
 ) -> Explanation:  # fmt: skip
     """Runs a search as `Search.run` does and explains its move.
 
     Args:
-      search, state, limit, seed, stop: as in `Search.run`; the tree is the same.
+      search, state, limit, seed, stop, only: as in `Search.run`; the tree is the same.
       length: the most moves of a line, ≥ 1.
 
     Raises:
@@ -122,7 +122,7 @@ def explain(
         moments.append((simulations, seconds, {action: (visits, value) for action, visits, value in statistics}))
 
     every = max(1, limit.simulations // LOOKS) if limit.simulations else None
-    result = search.run(state, limit, seed=seed, progress=look, every=every, stop=stop)
+    result = search.run(state, limit, seed=seed, progress=look, every=every, stop=stop, only=only)
     if not moments or moments[-1][0] != result.simulations:
         look(result.simulations, result.seconds)
     best = result.move(result.action)

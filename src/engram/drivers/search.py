@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,7 @@ class Search(Turns):
         self._pace = math.inf  # seconds a simulation in the last slice of this tree
         self._current_run: tuple[State, float] | None = None  # root and start of the run under way
         self._uses_ask_tell = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
+        self._only: frozenset[int] | None = None  # the only moves that the root has; None: all
         super().__init__()
 
     @property
@@ -145,6 +146,7 @@ class Search(Turns):
         state = self.game.play(place, action)
         keeps = self._root is not None and self.preset.reuse_tree and not self.game.is_over(state)
         self._root, self._next, self._uses_ask_tell = None, state, False  # after an exception the tree is not reused
+        self._only = None
         successes = [keeps and work.descend(number, action) for number in range(len(work.trees))]
         if not any(successes):
             return
@@ -198,11 +200,13 @@ class Search(Turns):
 
         Raises:
           InvalidState: there is no tree yet.
-          InvalidParameter: a Python game, a memory that is shared, or several threads.
+          InvalidParameter: a Python game, a memory that is shared, several threads, or a search of some moves alone.
           InvalidFile: it cannot be written.
         """
         if self._root is None:
             raise InvalidState("there is nothing to save: this search has no tree yet")
+        if self._only is not None:
+            raise InvalidParameter("a search of some moves alone is not saved: its tree lacks the others")
         saving.save(path, self._workspace, asks=self._uses_ask_tell)
 
     def check_save(self, path: str | Path) -> None:
@@ -224,20 +228,21 @@ class Search(Turns):
           InvalidFile: there is no such file, it is too large or damaged, or it is no saved search of this version, game
             and preset. Or it has more leaves in flight than this search's `leaves`.
         """
-        self._uses_ask_tell, self._next = saving.load(path, self._workspace, max_bytes), None
+        self._uses_ask_tell, self._next, self._only = saving.load(path, self._workspace, max_bytes), None, None
         self._root = self.game.read(self._workspace.root_states[0])
 
     @as_run
     def run(
         self, state: State, limit: Limit, *, seed: int | None = 0, progress: Callable[[int, float], None] | None = None,
-        every: int | None = None, stop: Callable[[], bool] | None = None,
+        every: int | None = None, stop: Callable[[], bool] | None = None, only: str | Sequence[int | str] | None = None,
     ) -> SearchResult:  # fmt: skip
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
 
         A Python game or evaluator that does not return is left by a second Ctrl-C, as KeyboardInterrupt.
 
-        The tree continues if the state is its root (after `advance`, or from the run before); otherwise it starts
-        empty. A budget in simulations counts new ones, and repeats bit for bit with the same seed, state and history.
+        The tree continues if the state is its root (after `advance`, or from the run before) with the same moves;
+        otherwise it starts empty. A budget in simulations counts new ones, and repeats bit for bit with the same seed,
+        state and history.
 
         Args:
           state: a state of the game that is not over, where a player moves.
@@ -251,13 +256,15 @@ class Search(Turns):
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
           stop: called about every 10 ms, or up to 50 with threads on one tree; true ends the search as Ctrl-C
             does (`stopped` is `interrupted`).
+          only: the moves of the state to choose from, as numbers, names, or a text such as "e4 d4"; None: all. A proof
+            of the root then holds for these moves.
 
         Raises:
           InvalidState: the state belongs to another game, the game is over, nature moves, or leaves are in flight.
-          InvalidParameter: the leaves are evaluated outside, or the seed is no whole number. OperatorError: an operator
-            or evaluator failed.
+          InvalidParameter: the leaves are evaluated outside, the seed is no whole number, or `only` is empty.
+          IllegalAction: a move of `only` is not legal. OperatorError: an operator or evaluator failed.
         """
-        root, seconds, stopped = self._search(state, limit, seed, progress, every, stop)
+        root, seconds, stopped = self._search(state, limit, seed, progress, every, stop, only)
         return result(self._workspace, root, seconds, stopped)
 
     @as_run
@@ -274,7 +281,7 @@ class Search(Turns):
 
     def _search(
         self, state: State, limit: Limit, seed: int | None, progress: Callable[[int, float], None] | None = None,
-        every: int | None = None, stop: Callable[[], bool] | None = None,
+        every: int | None = None, stop: Callable[[], bool] | None = None, only: str | Sequence[int | str] | None = None,
     ) -> tuple[State, float, str]:  # fmt: skip
         """See `run`; the root, the seconds, and what ended the search."""
         if not isinstance(limit, Limit):
@@ -289,7 +296,7 @@ class Search(Turns):
         work, self._uses_ask_tell, self._current_run = self._workspace, False, None
         self.warm_up()
         with between_steps() as signals:
-            self._grow_from(state)
+            self._grow_from(state, only)
             # A rule that is a function of the budget takes that of its own tree.
             work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
             budget = min(limit.simulations or UNBOUNDED, self._room())
@@ -326,15 +333,35 @@ class Search(Turns):
             raise InvalidLimit(f"the root has {most:,} visits, as many as a node counts; clear() empties the tree")
         return MAX_VISITS - most
 
-    def _grow_from(self, state: State) -> None:
-        """Keeps the tree if a state is its root, else empties it."""
+    def _grow_from(self, state: State, only: str | Sequence[int | str] | None = None) -> None:
+        """Keeps the tree if a state is its root with the same moves, else empties it."""
         check_root(self.game, state)
-        work = self._workspace
-        if self._root is None or not self.game.same(self._root, state):
+        work, moves = self._workspace, None if only is None else self._some_moves(state, only)
+        if self._root is None or self._only != moves or not self.game.same(self._root, state):
             self._pace, self._root = math.inf, None  # until the new roots are set
             work.set_roots(range(len(work.trees)), [state] * len(work.trees))
+            if moves is not None:
+                work.limit_roots(sorted(moves))
+            self._only = moves
         # A copy, because the caller may change the object before the next search.
         self._root, self._next = self.game.read(work.root_states[0]), None
+
+    def _some_moves(self, state: State, only: str | Sequence[int | str]) -> frozenset[int] | None:
+        """The actions that `only` names; None if they are all.
+
+        Raises:
+          InvalidParameter, IllegalAction: see `run`.
+        """
+        parse = self.game.parse_action
+        if not isinstance(only, Iterable):
+            raise InvalidParameter(f"`only` is a list or a text of moves, not {only!r}")
+        words = self.game.parse_moves(only, state) if isinstance(only, str) else only
+        moves = frozenset(parse(word, state) if isinstance(word, str) else word for word in words)
+        if not moves:
+            raise InvalidParameter("`only` names no move to choose from")
+        for action in moves:  # which refuses an illegal one
+            self.game.play(state, action)
+        return None if len(moves) == len(self.game.legal_actions(state)) else moves
 
     @in_turn
     def ask(self, count: int = 1, *, state: State | None = None, seed: int | None = 0) -> list[Leaf]:

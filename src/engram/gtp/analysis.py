@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.drivers.limit import Limit
 from engram.drivers.result import MoveStatistics, SearchResult
 from engram.drivers.search import Search
-from engram.games.game import State
+from engram.games.game import Game, State
 from engram.gtp.protocol import GtpError, parse_colour
 
 SHORTEST_S = 0.05
@@ -22,7 +22,34 @@ SHORTEST_S = 0.05
 _ENDLESS_S = 1e9
 
 _NUMERIC = ("minmoves", "maxmoves")
+_CHOICES = ("avoid", "allow")
 _SWITCHES = ("ownership", "ownershipstdev", "movesownership", "pvvisits", "pvedgevisits", "rootinfo", "noresultvalue")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The moves of a position to choose from.
+
+    Attributes:
+      avoid: names of moves not to choose. allow: names of the only ones to choose from; none: all.
+    """
+
+    avoid: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+
+    def actions(self, game: Game, state: State) -> list[int] | None:
+        """The legal moves to choose from, as `only` of `Search.run`.
+
+        Raises:
+          IllegalAction: a name is no move's. GtpError: no move is left.
+        """
+        if self == Choices():
+            return None
+        legal = set(game.legal_actions(state))
+        avoid, allow = ({game.parse_action(name) for name in names} for names in (self.avoid, self.allow))
+        if not (kept := (legal & allow if allow else legal) - avoid):
+            raise GtpError("no legal move is left to choose from")
+        return sorted(kept)
 
 
 @dataclass(frozen=True)
@@ -35,6 +62,7 @@ class Analysis:
       max_moves: most moves of a line; None: all visited moves.
       ownership: whether a line ends with the expected owner of each point.
       root: whether a line tells the visits and the value of the position itself.
+      choices: the moves to choose from.
     """
 
     player: int
@@ -42,27 +70,39 @@ class Analysis:
     max_moves: int | None = None
     ownership: bool = False
     root: bool = False
+    choices: Choices = Choices()
 
 
 def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
-    """`[colour] [centiseconds] [interval C] [maxmoves N] …`; switches for data that a search lacks are ignored.
+    """`[colour] [centiseconds] [interval C] [maxmoves N] [avoid COLOUR MOVE,… DEPTH] …`.
+
+    Switches for data that a search lacks are ignored. Moves to avoid or to allow are those of the position itself,
+    whatever their depth; the opponent's are ignored.
 
     Args:
       turn: the player to move where no colour is given.
 
     Raises:
-      GtpError: an unknown word, `avoid` and `allow` included.
+      GtpError: an unknown word.
     """
     words = [word.lower() for word in arguments]
     player = parse_colour(words.pop(0)) if words and words[0] in ("b", "w", "black", "white") else turn
     if words and re.fullmatch(r"[0-9.]+", words[0]):
         words.insert(0, "interval")
-    if len(words) % 2:
-        raise GtpError(f"{words[-1]!r} has no value")
     interval, max_moves = 1.0, None
     parts = {"ownership": False, "rootinfo": False}
-    for key, value in zip(words[::2], words[1::2], strict=True):
-        if key == "interval" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", value):
+    choices: dict[str, list[str]] = {key: [] for key in _CHOICES}
+    while words:
+        key, value, words = words[0], words[1] if len(words) > 1 else None, words[2:]
+        if value is None:
+            raise GtpError(f"{key!r} has no value")
+        if key in _CHOICES:
+            if len(words) < 2 or not re.fullmatch(r"[0-9]{1,9}", words[1]):
+                raise GtpError(f"{key} takes a colour, moves with commas between them, and a depth")
+            if parse_colour(value) == player:
+                choices[key] += words[0].split(",")
+            words = words[2:]
+        elif key == "interval" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", value):
             interval = float(value) / 100
         elif key in _NUMERIC and re.fullmatch(r"[0-9]{1,9}", value):
             max_moves = max(1, int(value)) if key == "maxmoves" else max_moves
@@ -70,35 +110,45 @@ def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
             raise GtpError(f"{key} {value} is not supported")
         elif key in parts:
             parts[key] = value == "true"
-    return Analysis(player, max(interval, SHORTEST_S), max_moves, parts["ownership"], parts["rootinfo"])
+    choice = Choices(tuple(choices["avoid"]), tuple(choices["allow"]))
+    return Analysis(player, max(interval, SHORTEST_S), max_moves, parts["ownership"], parts["rootinfo"], choice)
 
 
 def lz_line(result: SearchResult, max_moves: int | None) -> str:
     """The moves as Leela Zero writes them."""
-    return _line(result, max_moves, lambda share: f"{round(10_000 * share)}")
+    return _line(result, max_moves, lambda share: f"{round(10_000 * share)}", lambda move: "")
 
 
-def kata_line(result: SearchResult, max_moves: int | None) -> str:
-    """The moves as KataGo writes them, without scores: our searches maximise wins alone."""
-    return _line(result, max_moves, lambda share: f"{share:.6f}", utility=True)
+def kata_line(result: SearchResult, max_moves: int | None, leads: Mapping[int, float]) -> str:
+    """The moves as KataGo writes them; `leads`: of the player to move after each move, in points."""
+    return _line(
+        result,
+        max_moves,
+        lambda share: f"{share:.6f}",
+        lambda move: f" utility {move.value:.6f}{_score(leads[move.action])}",
+    )
 
 
-def root_info(result: SearchResult) -> str:
-    """The position itself, as KataGo writes it."""
+def root_info(result: SearchResult, lead: float) -> str:
+    """The position itself, as KataGo writes it; `lead`: of the player to move, in points."""
     visits = sum(move.visits for move in result.moves)
-    return f"rootInfo visits {visits} utility {result.value:.6f} winrate {(1 + result.value) / 2:.6f}"
+    return f"rootInfo visits {visits} utility {result.value:.6f} winrate {(1 + result.value) / 2:.6f}{_score(lead)}"
+
+
+def _score(lead: float) -> str:
+    return f" scoreMean {lead:.3f} scoreStdev 0 scoreLead {lead:.3f}"
 
 
 def stream(
     search: Search, state: State, limit: Limit | None, *, seed: int, interval_s: float,
-    report: Callable[[SearchResult], None], stop: Callable[[], bool],
+    report: Callable[[SearchResult], None], stop: Callable[[], bool], only: Sequence[int] | None = None,
 ) -> SearchResult:  # fmt: skip
     """Searches and reports the result so far at every interval, and at the end; returns the final result.
 
     Args:
       limit: None: search until `stop`.
       interval_s: seconds between two reports.
-      stop: whether to end; called as in `Search.run`.
+      stop, only: as in `Search.run`.
 
     Raises:
       KeyboardInterrupt: Ctrl-C; an interrupted search answers nothing.
@@ -113,7 +163,7 @@ def stream(
             last_report = time.perf_counter()  # a report may take longer than the interval
         return over
 
-    result = search.run(state, limit or Limit(seconds=_ENDLESS_S), seed=seed, stop=ended)
+    result = search.run(state, limit or Limit(seconds=_ENDLESS_S), seed=seed, stop=ended, only=only)
     # A proven position leaves nothing to search, but the reports go on until `stop`.
     while limit is None and result.stopped == "proven" and not ended(result):
         time.sleep(SHORTEST_S)
@@ -131,9 +181,11 @@ def visited(result: SearchResult) -> list[MoveStatistics]:
     )
 
 
-def _line(result: SearchResult, max_moves: int | None, share: Callable[[float], str], *, utility: bool = False) -> str:
+def _line(
+    result: SearchResult, max_moves: int | None, share: Callable[[float], str], more: Callable[[MoveStatistics], str]
+) -> str:
     return " ".join(
-        f"info move {move.name} visits {move.visits}{f' utility {move.value:.6f}' if utility else ''} "
+        f"info move {move.name} visits {move.visits}{more(move)} "
         f"winrate {share((1 + move.value) / 2)} prior {share(move.prior)} lcb {share((1 + move.low) / 2)} "
         f"order {order} pv {' '.join(move.principal_variation)}"
         for order, move in enumerate(visited(result)[:max_moves])

@@ -37,10 +37,10 @@ class GtpEngine:
             **{name: partial(function, self.session) for name, function in functions.items()},
         }
         self._streams: dict[str, Callable[[Words], None]] = {
-            "lz-analyze": partial(self._analyse, lz_line),
-            "kata-analyze": partial(self._analyse, kata_line),
-            "lz-genmove_analyze": partial(self._genmove_analyse, lz_line),
-            "kata-genmove_analyze": partial(self._genmove_analyse, kata_line),
+            "lz-analyze": partial(self._analyse, False),
+            "kata-analyze": partial(self._analyse, True),
+            "lz-genmove_analyze": partial(self._genmove_analyse, False),
+            "kata-genmove_analyze": partial(self._genmove_analyse, True),
         }
 
     def answer(self, line: str) -> None:
@@ -77,34 +77,44 @@ class GtpEngine:
         self._streams[command.name](command.arguments)
         self._write("\n")
 
-    def _analyse(self, line: Callable[[SearchResult, int | None], str], words: Words) -> None:
+    def _analyse(self, kata: bool, words: Words) -> None:
         session = self.session
         analysis = parse_analysis(words, session.position.turn)
         state, seed = session.position.on_move(analysis.player), session.next_seed()
-        report = self._reporter(line, analysis, state, seed)
         stream(
-            session.ready(), state, None, seed=seed, interval_s=analysis.interval_s, report=report, stop=session.waiting
-        )
+            session.ready(), state, None, seed=seed, interval_s=analysis.interval_s,
+            report=self._reporter(kata, analysis, state, seed), stop=session.waiting,
+            only=analysis.choices.actions(session.position.game, state),
+        )  # fmt: skip
 
-    def _reporter(
-        self, line: Callable[[SearchResult, int | None], str], analysis: Analysis, state: State, seed: int
-    ) -> Callable[[SearchResult], None]:
-        """A function that writes a line about a search of a state; `seed`: of the rollouts that show ownership."""
+    def _reporter(self, kata: bool, analysis: Analysis, state: State, seed: int) -> Callable[[SearchResult], None]:
+        """A function that writes a line about a search of a state, with scores for KataGo's commands.
+
+        Args:
+          seed: of the rollouts for scores and owners.
+        """
+        sign, most = 1 - 2 * analysis.player, analysis.max_moves
 
         def report(result: SearchResult) -> None:
-            more = f" {root_info(result)}" if analysis.root else ""
+            if not (kata or analysis.ownership or analysis.root):
+                return self._report(lz_line(result, most))
+            estimate = territory(self.session.position.game, state, result, seed)
+            leads = {action: sign * lead for action, lead in estimate.leads.items()}
+            line = kata_line(result, most, leads) if kata else lz_line(result, most)
+            if analysis.root:
+                line += f" {root_info(result, sign * estimate.lead)}"
             if analysis.ownership:
-                ours = territory(self.session.position.game, state, result, seed).ownership * (1 - 2 * analysis.player)
-                more += " ownership " + " ".join(f"{share:.4f}" for share in ours)
-            self._report(line(result, analysis.max_moves) + more)
+                line += " ownership " + " ".join(f"{sign * share:.4f}" for share in estimate.ownership)
+            self._report(line)
 
         return report
 
-    def _genmove_analyse(self, line: Callable[[SearchResult, int | None], str], words: Words) -> None:
-        analysis = parse_analysis(words, self.session.position.turn)
-        state = self.session.position.on_move(analysis.player)
-        report = self._reporter(line, analysis, state, 0)
-        move = self.session.make_move(analysis.player, report, analysis.interval_s)
+    def _genmove_analyse(self, kata: bool, words: Words) -> None:
+        session = self.session
+        analysis = parse_analysis(words, session.position.turn)
+        state = session.position.on_move(analysis.player)
+        report, only = self._reporter(kata, analysis, state, 0), analysis.choices.actions(session.position.game, state)
+        move = session.make_move(analysis.player, report, analysis.interval_s, only=only)
         self._report(f"play {move}")
 
 

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from engram import __version__
 from engram.drivers.limit import Limit
 from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import EngramError
+from engram.games.game import Game
 from engram.games.go.rules import go
-from engram.gtp.analysis import SHORTEST_S, stream, visited
+from engram.gtp.analysis import SHORTEST_S, Choices, stream, visited
 from engram.gtp.position import GoPosition
 from engram.gtp.protocol import GtpError, Lines, parse_colour
 from engram.gtp.setup import differing_rules
@@ -34,6 +37,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "moves": list, "initialStones": list, "analyzeTurns": list, "priorities": list, "initialPlayer": str,
     "boardXSize": int, "boardYSize": int, "maxVisits": int, "priority": int, "komi": (int, float),
     "reportDuringSearchEvery": (int, float), "includeOwnership": bool, "includePolicy": bool, "overrideSettings": dict,
+    "includeMovesOwnership": bool, "avoidMoves": list, "allowMoves": list,
 }  # fmt: skip
 _COORDINATES = re.compile(r"\(([0-9]{1,2}),([0-9]{1,2})\)")
 _REQUIRED = ("moves", "rules", "boardXSize", "boardYSize")
@@ -55,7 +59,8 @@ class Task:
     Attributes:
       query: as it came. turn: number of moves before the position. priority: higher ones come first.
       position: the game up to there. player: to move.
-      limit: of its search. perspective: the side whose numbers are given. terminated: whether to stop at once.
+      limit: of its search. perspective: the side whose numbers are given.
+      only: the moves to choose from; None: all. terminated: whether to stop at once.
     """
 
     query: Query
@@ -65,6 +70,7 @@ class Task:
     player: int
     limit: Limit
     perspective: str
+    only: list[int] | None = None
     terminated: bool = False
 
 
@@ -124,6 +130,9 @@ class AnalysisEngine:
             if other := differing_rules(rules):
                 sentence = f"unsupported: {', '.join(other)}; engram plays area scoring, positional superko, no suicide"
                 self._answer({"warning": sentence[:400], "field": "rules", **identity})
+            for field in ("avoidMoves", "allowMoves"):
+                if any(part.get("untilDepth", 1) != 1 for part in query.get(field) or []):
+                    self._answer({"warning": f"{field} bind the next move alone", "field": field, **identity})
             self._tasks += tasks
         except QueryError as error:
             self._answer({"error": str(error), "field": error.field, **identity})
@@ -161,9 +170,6 @@ class AnalysisEngine:
             value = query.get(field)
             if value is not None and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
                 raise QueryError(field, f"{field} cannot be {json.dumps(value)[:80]}")
-        for field in ("avoidMoves", "allowMoves"):
-            if query.get(field):
-                raise QueryError(field, f"{field} is not supported: a search looks at all moves")
         settings, moves = query.get("overrideSettings") or {}, query["moves"]
         perspective = settings.get("reportAnalysisWinratesAs", "BLACK")
         if perspective not in _PERSPECTIVES:
@@ -203,10 +209,25 @@ class AnalysisEngine:
             _checked("moves", position.play, side, action)
             if number in wanted:
                 positions[number] = position.copy()
-        return [
-            Task(query, turn, priority, positions[turn], positions[turn].turn, limit, perspective)
-            for turn, priority in zip(turns, priorities, strict=True)
-        ]
+        tasks = []
+        for turn, priority in zip(turns, priorities, strict=True):
+            position = positions[turn]
+            avoid, allow = (self._names(query, field, game, position.turn) for field in ("avoidMoves", "allowMoves"))
+            state = position.on_move(position.turn)
+            only = _checked("avoidMoves" if avoid else "allowMoves", Choices(avoid, allow).actions, game, state)
+            tasks.append(Task(query, turn, priority, position, position.turn, limit, perspective, only))
+        return tasks
+
+    def _names(self, query: Query, field: str, game: Game, player: int) -> tuple[str, ...]:
+        """The names of a player's moves in a field of `avoidMoves` or `allowMoves`."""
+        names: list[str] = []
+        for part in query.get(field) or []:
+            if not isinstance(part, dict) or not isinstance(moves := part.get("moves"), list):
+                raise QueryError(field, f"{field} is a list of objects with player, moves and untilDepth")
+            for vertex in moves:
+                side, action = _checked(field, self._move, game, [part.get("player"), vertex])
+                names += [game.action_name(action)] * (side == player)
+        return tuple(names)
 
     @staticmethod
     def _move(game: Any, move: Any) -> tuple[int, int]:
@@ -241,7 +262,7 @@ class AnalysisEngine:
                 return task.terminated
 
             result = stream(
-                self._search, state, task.limit, seed=seed, report=report, stop=stop,
+                self._search, state, task.limit, seed=seed, report=report, stop=stop, only=task.only,
                 interval_s=1e9 if interval_s is None else max(interval_s, SHORTEST_S),
             )  # fmt: skip
             self._answer({**about, "isDuringSearch": False, **self._answer_to(task, result, seed)})
@@ -253,6 +274,9 @@ class AnalysisEngine:
         black = 1 - 2 * task.player
         sign = {"BLACK": black, "WHITE": -black, "SIDETOMOVE": 1}[task.perspective]  # from the mover's numbers
         estimate = territory(game, task.position.on_move(task.player), result, seed)
+
+        def owners(shares: np.ndarray) -> list[float]:
+            return [round(sign * black * share, 4) for share in shares.tolist()]
 
         def figures(value: float, bound: float, lead: float, visits: int) -> dict[str, Any]:
             scores = dict.fromkeys(("scoreLead", "scoreMean", "scoreSelfplay"), sign * black * lead)
@@ -277,7 +301,10 @@ class AnalysisEngine:
             },
         }  # fmt: skip
         if task.query.get("includeOwnership"):
-            answer["ownership"] = [round(sign * black * share, 4) for share in estimate.ownership.tolist()]
+            answer["ownership"] = owners(estimate.ownership)
+        if task.query.get("includeMovesOwnership"):
+            for move, row in zip(moves, answer["moveInfos"], strict=True):
+                row["ownership"] = owners(estimate.ownerships[move.action])
         if task.query.get("includePolicy"):
             priors = {move.action: move.prior for move in result.moves}
             answer["policy"] = [priors.get(action, -1.0) for action in range(game.num_actions)]

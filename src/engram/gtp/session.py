@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from engram.games.go.sgf import is_go
 from engram.gtp.analysis import stream
 from engram.gtp.clock import Clock
 from engram.gtp.position import GoPosition
+from engram.gtp.territory import play_out
 from engram.presets.catalogue import preset as preset_of
-from engram.rng import derive_seed
+from engram.rng import derive_seed, new_rng
 from engram.search.preset import Preset
 
 MOVES_A_POINT = 0.7
@@ -71,6 +72,7 @@ class Session:
         """Compiles and loads everything that a move needs, so that no clock counts it."""
         self.ready().warm_up()
         dead_stones(self.position.state)
+        play_out(self.position.state, 0, new_rng(0))
 
     def ready(self) -> Search:
         """The search of this game, made at its first use."""
@@ -139,7 +141,7 @@ class Session:
 
     def make_move(
         self, player: int, report: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0, *,
-        takes_dead: bool = False,
+        takes_dead: bool = False, only: Sequence[int] | None = None,
     ) -> str:  # fmt: skip
         """Searches within the clock, makes the move and keeps a comment; returns its vertex.
 
@@ -147,7 +149,7 @@ class Session:
         stone, while there are any and nothing more urgent.
         """
         start, limit = time.perf_counter(), self._limit(player)
-        result = self.look(player, limit, report, interval_s)
+        result = self.look(player, limit, report, interval_s, only)
         action = self._taking(player, result) if takes_dead else result.action
         self._place(player, action)
         if self.clocks is not None:
@@ -178,16 +180,18 @@ class Session:
 
     def look(
         self, player: int, limit: Limit | None = None, report: Callable[[SearchResult], None] | None = None,
-        interval_s: float = 1.0,
+        interval_s: float = 1.0, only: Sequence[int] | None = None,
     ) -> SearchResult:  # fmt: skip
         """The result of a search of the position with `player` to move; `report` receives it so far at every interval.
 
-        No clock counts it; without a `limit`, a clock's share still bounds it.
+        No clock counts it; without a `limit`, a clock's share still bounds it. `only`: the moves to choose from.
         """
         self.settle()
         state, limit, seed = self.position.on_move(player), limit or self._limit(player), self.next_seed()
         report, interval_s = (report, interval_s) if report else (lambda _: None, math.inf)
-        return stream(self.ready(), state, limit, seed=seed, interval_s=interval_s, report=report, stop=self._enough)
+        return stream(
+            self.ready(), state, limit, seed=seed, interval_s=interval_s, report=report, stop=self._enough, only=only
+        )
 
     def _enough(self) -> bool:
         """Whether to end the thinking: after an interrupt, once every move has had a visit on average."""

@@ -1,21 +1,27 @@
-"""Ownership of the points of a Go board and the lead, by uniform rollouts from the moves of a search."""
+"""Ownership of the points of a Go board and the lead, by heavy rollouts from the moves of a search."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from engram.drivers.result import SearchResult
 from engram.games.game import Game, State
-from engram.games.go.rules import area, beside, stones
+from engram.games.go.board import MAX_POINTS, add_owners, board_dtype, copy_position, point_of
+from engram.games.go.heavy import heavy_rollout
 from engram.gtp.analysis import visited
+from engram.native.jit import compiled
 from engram.rng import new_rng
 
 ROLLOUTS = 400
-"""In all, shared among the moves by visits; each visited move has at least one."""
+"""In all, shared among the moves by visits, most visited first; rare moves may have none."""
 FEWER = 60
-"""Of these, where the search goes on: hundreds of games take longer than the search between two reports."""
+"""Of these, where the search goes on: so a report takes little of its time."""
+SHRINKAGE = 16
+"""Rollouts of all moves that count beside a move's own: one rollout says little, and moves differ by a few points."""
+_rollout = compiled(heavy_rollout)
 
 
 @dataclass(frozen=True)
@@ -24,41 +30,47 @@ class Territory:
 
     Attributes:
       ownership: (size²,) by action, 1: Black's, -1: White's. lead: points by which Black is ahead, with komi.
-      leads: the lead after each visited move, by action.
+      ownerships, leads: those after each visited move, by its action; near those of all where it has few rollouts.
     """
 
     ownership: np.ndarray
     lead: float
+    ownerships: dict[int, np.ndarray]
     leads: dict[int, float]
 
 
 def territory(game: Game, state: State, result: SearchResult, seed: int) -> Territory:
     """The mean final board of rollouts, from each move of a search as often as the search preferred it."""
-    rng, rollout = new_rng(seed), game.callbacks["rollout"].from_python
-    total, rollouts = sum(move.visits for move in result.moves), FEWER if result.stopped == "running" else ROLLOUTS
-    boards, leads = np.zeros(game.num_actions - 1), {}
-    buffer = game.new_buffer()
-    for move in visited(result):
-        share = move.visits / total if total else 1.0
-        after, count, lead = game.play(state, move.action), int(np.ceil(rollouts * share)), 0.0
-        for _ in range(count):
-            game.write(buffer, after)
-            rollout(buffer.ctypes.data, rng.ctypes.data)
-            final = game.read(buffer)
-            lead += (area(final) - float(state["komi"])) / count
-            boards += _owners(final) * (share / count)
-        leads[move.action] = lead
-    mean = sum(leads[move.action] * move.visits for move in result.moves if move.visits) / total if total else lead
-    return Territory(boards, mean, leads)
+    rng, moves, left = new_rng(seed), visited(result), FEWER if result.stopped == "running" else ROLLOUTS
+    share = left / max(1, sum(move.visits for move in moves))
+    totals: dict[int, tuple[np.ndarray, int]] = {}
+    for move in moves:
+        count = min(left, max(1, math.ceil(move.visits * share)))
+        totals[move.action], left = (play_out(game.play(state, move.action), count, rng), count), left - count
+    mean = np.sum([owners for owners, _ in totals.values()], 0) / sum(count for _, count in totals.values())
+    ownerships = {
+        action: (owners + SHRINKAGE * mean) / (count + SHRINKAGE) for action, (owners, count) in totals.items()
+    }
+    komi = float(state["komi"])
+    leads = {action: float(ownership.sum()) - komi for action, ownership in ownerships.items()}
+    return Territory(mean, float(mean.sum()) - komi, ownerships, leads)
 
 
-def _owners(final: State) -> np.ndarray:
-    """(size²,) 1, 0 or -1: stones, and empty regions that stones of one colour enclose."""
-    marks = stones(final)
-    reached = []
-    for colour in (1, 2):
-        points = marks == colour
-        while (grown := points | (beside(np.pad(points, 1)) & (marks == 0))).sum() > points.sum():
-            points = grown
-        reached.append(points.astype(float))
-    return (reached[0] - reached[1]).ravel()
+def play_out(state: State, count: int, rng: np.ndarray) -> np.ndarray:
+    """The sum of the owners of each point at the ends of rollouts, (size²,) int64 by action."""
+    owners, width = np.zeros(MAX_POINTS, np.int64), int(state["width"])
+    _play_out(np.empty(1, board_dtype), state.reshape(-1), count, rng, owners)
+    return owners[[point_of(action, width) for action in range(width * width)]]
+
+
+@compiled
+def _play_out(boards, states, count, generators, owners):
+    """Plays rollouts of the state on `boards[0]`, and adds the owners of their points to `owners`.
+
+    As an argument the array outlives its record, which Numba does not see to by itself.
+    """
+    board = boards[0]
+    for _ in range(count):
+        copy_position(board, states[0])
+        _rollout(board, generators[0])
+        add_owners(board, owners)

@@ -52,6 +52,8 @@ def make_children(program, slot, tree, index):
     for k in range(count):
         if not 0 <= actions[k] < program.game.num_actions:
             return -1
+    if index == 0 and slot.root_moves != 0:
+        count = _keep_marked(actions, count, carray(pointer_at(slot.root_moves, np.uint8), (program.game.num_actions,)))
     first = reserve(tree, count) if tree.shared != 0 else tree.num_nodes
     if first < 0:
         return 0
@@ -68,6 +70,17 @@ def make_children(program, slot, tree, index):
         tree.num_nodes = first + count
     nodes[index].num_children = np.uint16(count)
     return count
+
+
+@compiled(inline=True)
+def _keep_marked(actions, count, marks):
+    """Moves the marked ones of the first `count` actions to the front, in their order; returns their number."""
+    kept = np.int64(0)
+    for k in range(count):
+        if marks[actions[k]] != 0:
+            actions[kept] = actions[k]
+            kept += 1
+    return kept
 
 
 @compiled(inline=True)

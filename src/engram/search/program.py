@@ -66,6 +66,7 @@ slot_dtype = np.dtype(
         ("budget", np.int64),  # simulations at which the slot's search ends
         ("stop_early", np.int64),
         ("priors_left", np.int64),  # nodes whose children may still get priors
+        ("root_moves", np.int64),  # address of uint8 marks by action of the moves that the root gets; 0: all
         ("padding", np.int64, (16,)),  # keeps the slots of two threads off one cache line
     ]
 )

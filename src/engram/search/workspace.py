@@ -164,6 +164,7 @@ class Workspace(Addressed):
         self._weights = buffers((num_slots if has_weights else 0, game.num_actions), np.float32)
         logs = self.assembly.rollout_moves is not None
         self._moves = buffers((num_slots if logs else 0, depth + 1), np.int32)
+        self._root_moves = np.zeros(game.num_actions, np.uint8)
         self.in_flight: dict[int, int] = {}
         self.num_asked = 0
         self._bound_for: int | None = -1
@@ -189,6 +190,7 @@ class Workspace(Addressed):
             self.game.write(self.root_states[number], state)
             self.trees[number].clear()
         self.slots["replay"][self._slots_of(numbers)] = 0  # their paths are of the nodes that go
+        self.slots["root_moves"][self._slots_of(numbers)] = 0
         row = kernel.mark_roots(self.program, self.slots, self._first_slots(numbers), self.game.players)
         self.game.raise_pending()
         if row >= 0:
@@ -199,7 +201,14 @@ class Workspace(Addressed):
     def descend(self, number: int, action: int) -> bool:
         """Makes the child by `action` the root of a tree and keeps the subtree below; False if there is none."""
         self.slots["replay"][self._slots_of([number])] = 0
+        self.slots["root_moves"][self._slots_of([number])] = 0
         return self.trees[number].descend(action)
+
+    def limit_roots(self, actions: Sequence[int]) -> None:
+        """Gives the roots of all trees, which are new and of one position, children for these legal actions alone."""
+        self._root_moves[:] = 0
+        self._root_moves[list(actions)] = 1
+        self.slots["root_moves"] = self._root_moves.ctypes.data
 
     def new_game(self, number: int) -> None:
         """Calls `new_game` of a tree's extensions, except those that several trees share."""
@@ -296,6 +305,8 @@ class Workspace(Addressed):
     def _before_moves(self, number: int) -> RootMoves:
         """The moves of a root that has no children yet."""
         actions = np.array(self.game.legal_actions(self.game.read(self.root_states[number])))
+        if self.slots["root_moves"][number * self.slots_per_tree]:
+            actions = actions[self._root_moves[actions] != 0]
         zeros = np.zeros(len(actions))
         uniform = np.full(len(actions), 1 / len(actions))
         return RootMoves(actions, zeros.astype(np.uint32), zeros, uniform, zeros.astype(bool))

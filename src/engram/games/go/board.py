@@ -368,42 +368,67 @@ def copy_position(target, source):
         target.past[index] = source.past[index]
 
 
+@compiled(inline=True)
+def _region_of(board, start, stride, visited, region):
+    """Writes the empty points around `start` to `region`; returns their number and the colours beside them, as bits."""
+    visited[start] = 1
+    region[0] = start
+    size = 1
+    index = 0
+    colours = _0
+    while index < size:
+        point = np.uint64(region[index])
+        index += 1
+        for neighbour in (point - stride, point - _1, point + _1, point + stride):
+            word = np.uint64(board.chain[neighbour])
+            if word == _0:
+                if not visited[neighbour]:
+                    visited[neighbour] = 1
+                    region[size] = neighbour
+                    size += 1
+            elif word != np.uint64(BORDER):
+                colours |= word & np.uint64(3)
+    return size, colours
+
+
 @compiled
 def area_balance(board):
     """Black area minus White area: stones, and empty regions that touch stones of one colour only.
 
     Cost: a walk over all empty points.
     """
-    width = board.width
-    stride = width + _1
+    stride = board.width + _1
     visited = np.zeros(MAX_POINTS, np.uint8)
     region = np.empty(MAX_POINTS, np.uint16)
     total = board.balance
     for start in range(stride + _1, stride * stride):
         if board.chain[start] != 0 or visited[start]:
             continue
-        visited[start] = 1
-        region[0] = start
-        size = 1
-        index = 0
-        colours = _0
-        while index < size:
-            point = np.uint64(region[index])
-            index += 1
-            for neighbour in (point - stride, point - _1, point + _1, point + stride):
-                word = np.uint64(board.chain[neighbour])
-                if word == _0:
-                    if not visited[neighbour]:
-                        visited[neighbour] = 1
-                        region[size] = neighbour
-                        size += 1
-                elif word != np.uint64(BORDER):
-                    colours |= word & np.uint64(3)
+        size, colours = _region_of(board, start, stride, visited, region)
         if colours == _1:
             total += size
         elif colours == _2:
             total -= size
     return total
+
+
+@compiled
+def add_owners(board, owners):
+    """Adds 1 to the points of Black's area in `owners` (MAX_POINTS,), -1 to those of White's."""
+    stride = board.width + _1
+    visited = np.zeros(MAX_POINTS, np.uint8)
+    region = np.empty(MAX_POINTS, np.uint16)
+    for start in range(stride + _1, stride * stride):
+        word = np.uint64(board.chain[start])
+        if word == np.uint64(BORDER) or visited[start]:
+            continue
+        size, colours = np.int64(1), word & np.uint64(3)
+        region[0] = start
+        if word == _0:
+            size, colours = _region_of(board, start, stride, visited, region)
+        sign = 1 if colours == _1 else -1 if colours == _2 else 0
+        for place in range(size):
+            owners[region[place]] += sign
 
 
 def empty_board(width: int, komi: float, move_limit: int) -> np.ndarray:
