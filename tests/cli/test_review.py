@@ -5,12 +5,13 @@ import io
 import json
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from engram.cli.app import app
 from engram.drivers.review import review
-from engram.errors import EngramError
+from engram.errors import EngramError, IllegalAction, InvalidState
 from engram.games.catalogue import game
 
 TIC_TAC_TOE = game("tic_tac_toe")
@@ -49,6 +50,17 @@ def test_a_review_repeats_and_asks_for_as_many_positions_at_once_as_it_likes(mon
     for name, bound in (("_AT_ONCE", 2), ("_MOST_NODES", 1)):
         monkeypatch.setattr(f"engram.drivers.review.{name}", bound)
         assert review(TIC_TAC_TOE, positions_of(ACTIONS), ACTIONS, "uct", simulations=50, seed=7) == first
+
+
+def test_moves_that_do_not_belong_to_the_positions_are_refused():
+    for actions, error in (
+        ([0, 99, *ACTIONS[2:]], IllegalAction),
+        ([], InvalidState),
+        (np.array(ACTIONS[1:]), InvalidState),
+    ):
+        with pytest.raises(error):
+            review("tic_tac_toe", positions_of(ACTIONS), actions, "uct", simulations=50)
+    assert review("tic_tac_toe", positions_of(ACTIONS), np.array(ACTIONS), "uct", simulations=5)
 
 
 def command(*words):

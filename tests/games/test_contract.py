@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -382,11 +383,70 @@ def test_a_game_of_impossible_size_is_refused():
         engram.PythonGame("twins", Twins, num_actions=2, max_moves=9, is_over=5)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"legal_actions": None}, "the function legal_actions is missing"),
+        ({"constants": "taken"}, None), ({"constants": "taek"}, "names of the state's fields, not 'taek'"),
+        ({"constants": ["taken"], "sizes": ["width"]}, "names of the state's fields, not 'width'"),
+        ({"scene": 3}, "scene must be a Scene, not 3"), ({"action_names": list(range(9))}, "are texts"),
+        ({"render": "x"}, "render must be a function"), ({"sound": 3}, "sound must be a function"),
+        ({"planes_shape": (1, 3, 3)}, "planes_shape and encode"), ({"discount": np.float32(0.5)}, None),
+        ({"discount": "0.5"}, "discount must be above 0"),
+        ({"state": np.zeros((), [("taken", np.float16), ("player", np.int64)])}, "make the state's field float32"),
+    ],
+)  # fmt: skip
+def test_what_describes_a_game_is_checked_when_it_is_made(changes, sentence):
+    if sentence is None:
+        assert games_for_tests.pick(**changes).num_actions == 9
+    else:
+        with pytest.raises(InvalidGame, match=sentence):
+            games_for_tests.pick(**changes)
+
+
+def test_planes_of_a_python_game_need_their_encoder():
+    for options in ({"planes_shape": (1, 1, 1)}, {"encode": lambda state: [0.0]}):
+        with pytest.raises(InvalidGame, match="planes_shape and encode"):
+            engram.PythonGame("twins", Twins, num_actions=2, max_moves=9, **options)
+
+
+def test_an_outcome_is_that_of_player_0_or_1():
+    compiled, python = (
+        engram.game("tic_tac_toe"),
+        engram.PythonGame("heap", games_for_tests.Heap, num_actions=2, max_moves=9),
+    )
+    for game, moves in ((compiled, [0, 3, 1, 4, 2]), (python, [1, 1, 1, 0])):
+        end = game.play_moves(moves)
+        assert game.outcome(end, np.int64(1)) == -game.outcome(end) != 0
+        for player in (2, -1, None, "0", True):
+            with pytest.raises(InvalidParameter, match="player must be a whole number, 0 to 1"):
+                game.outcome(end, player)
+
+
+def test_a_state_of_another_kind_is_not_sound():
+    python = engram.PythonGame("heap", games_for_tests.Heap, num_actions=2, max_moves=9)
+    for game in (one_heap(), python):
+        assert game.is_sound(game.initial_state()) and not game.is_sound(3)
+        with pytest.raises(InvalidState):
+            game.render(3)
+
+
+def test_nature_draws_by_a_share():
+    game = engram.game("pig")
+    state = game.play_moves(game.legal_actions(game.initial_state())[:1])
+    for number in (math.nan, -0.1, 1.0):
+        with pytest.raises(InvalidParameter, match="a number in"):
+            game.drawn(state, number)
+
+
 def test_what_is_no_diagram_or_no_number_of_games_is_refused():
     with pytest.raises(InvalidState, match="a diagram is a text, not 5"):
         engram.game("connect_four").parse_state(5)
     with pytest.raises(InvalidParameter, match="games must be a whole number, 1 or more"):
         engram.check_game("tic_tac_toe", games=0)
+    with pytest.raises(InvalidParameter, match="seed must be a whole number"):
+        engram.check_game("tic_tac_toe", seed=None)
+    assert engram.check_game("tic_tac_toe", 3, np.int64(3)) == engram.check_game("tic_tac_toe", 3, 3)
 
 
 def test_states_of_another_game_are_refused():

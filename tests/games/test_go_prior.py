@@ -11,7 +11,7 @@ import pytest
 
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.games.go import prior as go_prior
 from engram.games.go import prior_weights as weights
@@ -468,5 +468,5 @@ def test_a_search_takes_the_game_s_prior_or_refuses():
     assert Search(game, "uct_prior(prior=game)").run(root, Limit(simulations=60), seed=1).simulations == 60
     with pytest.raises(InvalidParameter, match="tic_tac_toe has no prior of its own; leave prior='game' out"):
         Search("tic_tac_toe", "rave(prior=game)").run(game_of("tic_tac_toe").initial_state(), Limit(simulations=5))
-    with pytest.raises(InvalidSpecification, match="prior is 'game' or a compiled function, not 'gme'"):
+    with pytest.raises(InvalidParameter, match="prior must be 'game' or a compiled function, not 'gme'"):
         preset("rave(prior=gme)")

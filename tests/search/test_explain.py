@@ -11,7 +11,7 @@ import engram
 from engram.drivers.explanation import LOOKS, explain
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
-from engram.errors import InvalidParameter, InvalidState
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
 from engram.presets import puct
@@ -19,6 +19,14 @@ from engram.search.evaluation import Evaluation
 from tests.games_for_tests import PickPosition
 
 CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
+
+
+def test_what_cannot_be_explained():
+    state = CONNECT_FOUR.initial_state()
+    with pytest.raises(InvalidLimit, match="takes a Limit"):
+        explain(Search(CONNECT_FOUR), state, 1000)
+    with pytest.raises(InvalidParameter, match="length must be a whole number, 1 or more"):
+        explain(Search(CONNECT_FOUR), state, Limit(simulations=10), length=0)
 
 
 @pytest.mark.parametrize("simulations", [1, 7, 1000, 5003])

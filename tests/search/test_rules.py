@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -272,6 +273,31 @@ def test_a_decorator_without_parentheses_is_named():
 def test_broken_rules_are_found(rule, word):
     with pytest.raises((InvalidParameter, OperatorError), match=word):
         check_backup(rule())
+
+
+@pytest.mark.parametrize(
+    ("check", "sentence"),
+    [
+        (lambda: check_backup(backups.average), "takes a backup operator with its numbers"),
+        (lambda: check_backup(uct().selection), "takes a backup operator with its numbers"),
+        (lambda: check_preset("uct"), "takes a Preset"),
+        (lambda: check_preset(uct(), simulations=1), "simulations must be a whole number, 2 or more"),
+        (lambda: check_preset(uct(), seed=None), "seed must be a whole number"),
+        (lambda: uct(solver="false"), "solver must be True or False, not 'false'"),
+        (lambda: uct(reuse_tree=0), "reuse_tree must be True or False"),
+        (lambda: replace(uct(), prior=1.5), "prior must be 'game' or a compiled function"),
+        (lambda: replace(uct(), evaluation="heavy"), "evaluation must be a compiled function"),
+        (lambda: replace(uct(), expansion=3), "expansion must be an Expansion"),
+        (lambda: uct(decision=True), "decision must be a name"),
+    ],
+)
+def test_what_is_no_rule_and_no_switch(check, sentence):
+    with pytest.raises(InvalidParameter, match=sentence):
+        check()
+
+
+def test_a_preset_is_checked_on_games_by_name():
+    assert check_preset(uct(), ["tic_tac_toe"], 20, np.int64(3)) == check_preset(uct(), ["tic_tac_toe"], 20, 3)
 
 
 def visits(rule, budget=400, limit=None):

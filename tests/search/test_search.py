@@ -503,6 +503,30 @@ def test_a_proof_of_some_moves_is_of_these_alone():
     assert [result.value for result in results] == [0.0, 0.0, -1.0]
 
 
+def test_a_search_without_a_tree_has_no_moves():
+    for game in (CONNECT_FOUR, PythonGame("heap", Heap, num_actions=2, max_moves=9)):
+        search = Search(game)
+        with pytest.raises(InvalidState, match="no tree yet"):
+            search.moves()
+        search.run(game.initial_state(), Limit(simulations=20))
+        assert search.moves().visits.sum() == 19
+        search.clear()
+        assert search.tree.num_nodes == 1
+        with pytest.raises(InvalidState, match="no tree yet"):
+            search.moves()
+
+
+def test_games_in_lockstep_follow_a_move_by_its_name():
+    state, after = CONNECT_FOUR.initial_state(), CONNECT_FOUR.play_moves([3])
+    kept = []
+    for move in (3, "4"):
+        trees = Lockstep(CONNECT_FOUR, "uct", 1)
+        trees.run([state], Limit(simulations=500), [0])
+        trees.advance(0, move)
+        kept.append(trees.run([after], Limit(simulations=1), [0])[0].visits.tolist())
+    assert kept[0] == kept[1] and sum(kept[0]) > 50
+
+
 def test_without_reuse_every_move_starts_empty():
     search, result = run(CONNECT_FOUR, uct(reuse_tree=False), (), 1000)
     search.advance(result.action)

@@ -92,6 +92,7 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0) -> CheckReport:
     """
     game = game_of(game)
     check_whole("games", games, 1)
+    seed = check_whole("seed", seed)
 
     def play(seconds: float) -> list[tuple[int, list[float]]]:
         check, began = _Check(game, seed), time.perf_counter()

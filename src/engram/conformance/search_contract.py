@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from engram.conformance.game_contract import try_game
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_whole
+from engram.games.catalogue import game as game_of
 from engram.games.game import Game
 from engram.games.line.one_word import line
 from engram.native.buffers import buffers
@@ -67,6 +68,9 @@ def check_backup(rule: Operator, simulations: int = SIMULATIONS, seed: int = 0) 
       OperatorError: it reads beyond an array, does not end, or raises an exception.
     """
 
+    if not isinstance(rule, Operator) or rule.definition.kind != "backup":
+        raise InvalidParameter(f"check_backup takes a backup operator with its numbers, not {rule!r}")
+
     def leaf() -> None:
         _check_leaf(rule, simulations)
 
@@ -77,7 +81,7 @@ def check_backup(rule: Operator, simulations: int = SIMULATIONS, seed: int = 0) 
 
 def check_preset(
     preset: Preset,
-    games: Sequence[Game] | None = None,
+    games: Sequence[Game | str] | None = None,
     simulations: int = SIMULATIONS,
     seed: int = 0,
     *,
@@ -98,14 +102,17 @@ def check_preset(
       InvalidParameter: one of these does not hold; the sentence says which.
       OperatorError: a rule or a hook fails, reads beyond an array, or does not end; the sentence has its line.
     """
-    games = games or (line(3, 3, 3), line(4, 5, 3, gravity=True))
+    simulations, seed = check_whole("simulations", simulations, 2), check_whole("seed", seed)
+    searched = [game_of(game) for game in games or (line(3, 3, 3), line(4, 5, 3, gravity=True))]
+    if not isinstance(preset, Preset):
+        raise InvalidParameter(f"check_preset takes a Preset, as engram.preset('uct') makes it, not {preset!r}")
     preset = replace(preset, threads=1).named(preset.text)
     lowest, highest, total, seconds = 1.0, -1.0, 0, CHECK_S * max(1.0, simulations / SIMULATIONS)
-    first = Workspace(games[0], preset)
+    first = Workspace(searched[0], preset)
     extensions = first.assembly.extensions
     enters = any(part.enters for part in extensions)  # a table's values stand for visits of other games
     repeats = first.evaluator is None and all(part.store is None or part.fork is not None for part in extensions)
-    for game in games:
+    for game in searched:
 
         def trial(game: Game = game) -> None:
             _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, seconds), exact, enters)

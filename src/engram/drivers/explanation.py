@@ -11,7 +11,7 @@ import numpy as np
 from engram.drivers.limit import Limit
 from engram.drivers.result import MoveStatistics, SearchResult, player_name, shown
 from engram.drivers.search import Search
-from engram.errors import IllegalAction
+from engram.errors import IllegalAction, InvalidLimit, check_whole
 from engram.games.game import Game, State
 
 LOOKS = 20
@@ -114,6 +114,9 @@ def explain(
 
     Cost: a readout of the root's moves at each of some `LOOKS` moments.
     """
+    if not isinstance(limit, Limit):
+        raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
+    check_whole("length", length, 1)
     moments: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
 
     def look(simulations: int, seconds: float) -> None:

@@ -154,12 +154,13 @@ class Lockstep(Turns):
         self._groups[group].new_game(number)
 
     @in_turn
-    def advance(self, tree: int, action: int) -> None:
+    def advance(self, tree: int, action: int | str) -> None:
         """Follows a move: the subtree below it becomes the tree; see `Search.advance`."""
         self._check_tree(tree)
         (group, number), root = self._places[tree], self._roots[tree]
         if root is None:
             return
+        action = self.game.parse_action(action, root) if isinstance(action, str) else action
         work, state = self._groups[group], self.game.play(root, action)
         self._roots[tree] = None
         keeps = self.preset.reuse_tree and not self.game.is_over(state) and work.descend(number, action)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
-from engram.errors import InvalidGame, InvalidState, check_whole
+from engram.errors import IllegalAction, InvalidGame, InvalidState, check_whole
+from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
@@ -38,11 +39,12 @@ class ReviewedMove:
 
     @property
     def loss(self) -> float:
+        """What the move cost its player, ≥ 0, in the game's units; 0 for the search's own move."""
         return 0.0 if self.action == self.best else max(self.before - self.after, 0.0)
 
 
 def review(
-    game: Game, positions: Sequence[State], actions: Sequence[int], search: Preset | str, *, simulations: int,
+    game: Game | str, positions: Sequence[State], actions: Sequence[int], search: Preset | str, *, simulations: int,
     seed: int = 0, progress: Callable[[int], None] | None = None,
 ) -> list[ReviewedMove]:  # fmt: skip
     """The moves of a game, each with the value that it had and the value that it left.
@@ -50,22 +52,27 @@ def review(
     Args:
       game: for two players, without chance or rewards on the way.
       positions: (n + 1), before the first move to after the last, with the right player to move. actions: (n).
-      search: any that a `Lockstep` takes. simulations: of each position, ≥ 1.
+      search: any that a `Lockstep` takes. simulations: of each position, ≥ 1. seed: of all searches.
       progress: called with the number of positions searched so far.
 
     Raises:
       InvalidGame: a game of another kind. InvalidState: a game without moves, or another number of positions.
+      IllegalAction: an action is not legal in its position.
       And as `Lockstep`.
 
     Cost: a search for each position. Values of two searches are compared, so small losses are noise.
     """
+    game = game_of(game)
     if game.general_features:
         raise InvalidGame(f"a review compares values between the moves of two players, and {game.name} has other moves")
     check_whole("simulations", simulations, 1)
-    if not actions:
+    if len(actions) == 0:
         raise InvalidState("a game without moves has nothing to review")
     if len(positions) != len(actions) + 1:
         raise InvalidState(f"{len(actions)} moves have {len(actions) + 1} positions, not {len(positions)}")
+    for number, (state, action) in enumerate(zip(positions[:-1], actions, strict=True), 1):
+        if action not in game.legal_actions(state):
+            raise IllegalAction(f"{game.name}: move {number}, {action}, is not legal there")
     values = [game.outcome(state) if game.is_over(state) else 0.0 for state in positions]
     best = [-1] * len(positions)
     open_places = [place for place, state in enumerate(positions) if not game.is_over(state)]

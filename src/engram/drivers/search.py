@@ -125,7 +125,8 @@ class Search(Turns):
         self._root = self._next = None
         self._uses_ask_tell = False
         self._workspace.in_flight.clear()
-        for number in range(len(self._workspace.trees)):
+        for number, tree in enumerate(self._workspace.trees):
+            tree.clear()
             self._workspace.new_game(number)
 
     @in_turn
@@ -249,8 +250,8 @@ class Search(Turns):
           limit: simulations, seconds, or both.
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
             Two runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, if no rule is
-            a function of the budget, no priors are for `first_nodes` of a run, and no evaluation counts as several
-            visits, as with `rollout_share` and `expand_after` above 1.
+            a function of the budget, the decision is not `max_robust`, no priors are for `first_nodes` of a run, and no
+            evaluation counts as several visits, as with `rollout_share` and `expand_after` above 1.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves`, `tree` and
             `so_far`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
@@ -537,6 +538,12 @@ class Search(Turns):
 
     def moves(self) -> RootMoves:
         """The moves of the root as they stand, summed over several trees; values for the player to move, in the game's
-        units."""
+        units.
+
+        Raises:
+          InvalidState: there is no tree yet.
+        """
+        if self._place is None:
+            raise InvalidState("this search has no tree yet")
         moves, tree = root_moves(self._workspace), self.tree
         return replace(moves, value=tree.in_units(moves.value), advice=advice_in_units(self._workspace, moves))

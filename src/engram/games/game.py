@@ -54,6 +54,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from types import FunctionType
 from typing import Any, TypedDict, Unpack, cast
 
@@ -428,18 +429,21 @@ class Game:
         self._describe(name, num_actions, max_moves, planes_shape, players, bounds, discount)
         if action_names is not None and len(action_names) != num_actions:
             raise InvalidGame(f"{name}: {len(action_names)} action names for {num_actions} actions")
+        if not all(isinstance(text, str) for text in (name, *(action_names or ()), *(aliases or ()))):
+            raise InvalidGame(f"{name}: the names of a game, of its actions and their aliases are texts")
         for key in functions.keys() - GameFunctions.__annotations__.keys():
             raise InvalidGame(f"{name}: a game has no {key!r}{nearest(key, GameFunctions.__annotations__)}")
-        for key in RequiredFunctions.__annotations__.keys() - functions.keys():
-            raise InvalidGame(f"{name}: the function {key} is missing")
-        check_functions(name, functions)
+        for key in RequiredFunctions.__annotations__:
+            if functions.get(key) is None:
+                raise InvalidGame(f"{name}: the function {key} is missing")
+        check_functions(name, {**functions, "render": render, "parse_state": parse_state, "sound": sound})
         for key, function in functions.items():
             if function is not None and not isinstance(getattr(function, "py_func", function), FunctionType):
                 raise InvalidGame(f"{name}: {key} must be a function that `def` makes, not {function!r}")
         initial = np.asarray(state).reshape(-1)
         if initial.shape != (1,) or initial.dtype.names is None:
             raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
-        if np.float16 in _kinds(initial.dtype):
+        if np.dtype(np.float16) in _kinds(initial.dtype):
             raise InvalidGame(f"{name}: compiled code does not compute with float16; make the state's field float32")
         try:
             self.callbacks = _callbacks(functions, initial.dtype)
@@ -450,6 +454,8 @@ class Game:
         if self.has("chance") and (self.has("rollout_moves") or self.has("heavy_rollout_moves")):
             raise InvalidGame(f"{name}: only games without chance log the moves of rollouts; leave the function out")
         self.max_history = check_whole(f"{name}: max_history", max_history, 0, MAX_HISTORY, InvalidGame)
+        if (planes_shape is not None) != (self.has("encode") or self.has("encode_history")):
+            raise InvalidGame(f"{name}: planes_shape and encode, which writes such planes, go together")
         if self.has("encode_history") != bool(max_history):
             raise InvalidGame(
                 f"{name}: encode_history and max_history, the earlier positions it can write, go together"
@@ -460,10 +466,16 @@ class Game:
         self._action_names = list(action_names) if action_names is not None else None
         self._aliases = {text.lower(): action for text, action in (aliases or {}).items()}
         fields: Mapping[str, Any] = self.state_dtype.fields or {}
+        constants = [constants] if isinstance(constants, str) else constants
+        for field in [*constants, *(sizes or ())]:
+            if field not in fields:
+                raise InvalidGame(f"{name}: constants and sizes are names of the state's fields, not {field!r}")
         places = {name: (fields[name][1], self._initial[name].tobytes()) for name in constants}
         self._constants = list(places.values())
         self._sizes = [places[name] for name in (constants if sizes is None else sizes)]
         self._render = render
+        if not isinstance(scene, Scene | None):
+            raise InvalidGame(f"{name}: scene must be a Scene, not {scene!r}")
         if scene is not None and len(scene.places) != num_actions:
             raise InvalidGame(f"{name}: its scene has places for {len(scene.places)} actions of {num_actions}")
         self.scene = scene
@@ -482,7 +494,7 @@ class Game:
 
     def _describe(
         self, name: str, num_actions: int, max_moves: int, planes_shape: tuple[int, int, int] | None, players: int,
-        bounds: Any, discount: float,
+        bounds: Any, discount: Any,
     ) -> None:  # fmt: skip
         """Sets the numbers of a game; its symmetries are the identity.
 
@@ -498,14 +510,14 @@ class Game:
                 raise InvalidGame(f"{name}: planes_shape must be (channels, height, width), not {planes_shape!r}")
             for size in planes_shape:
                 check_whole(f"{name}: each number of planes_shape", size, 1, None, InvalidGame)
-        if isinstance(discount, bool) or not isinstance(discount, (int, float)) or not 0.0 < discount <= 1.0:
+        if isinstance(discount, bool) or not isinstance(discount, Real) or not 0.0 < float(discount) <= 1.0:
             raise InvalidGame(f"{name}: discount must be above 0 and at most 1, not {discount!r}")
         self.name, self.num_actions, self.max_moves = name, num_actions, max_moves
         self.planes_shape, self.max_history = planes_shape, 0
         self.symmetries: list[Symmetry] = [
             identity(planes_shape[1] * planes_shape[2] if planes_shape else 0, num_actions)
         ]
-        self.players, self.discount, self.bounds = players, discount, None
+        self.players, self.discount, self.bounds = players, float(discount), None
         if bounds is None:
             if players == 2:
                 raise InvalidGame(f"{name}: only one player may have unknown bounds; two players have (-b, b)")
@@ -675,7 +687,7 @@ class Game:
         if not self.is_over(state):
             raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
         value = float(self._call("outcome", self._checked(state).ctypes.data))
-        return value if player == 0 else -value
+        return value if check_whole("player", player, 0, 1) == 0 else -value
 
     def reward(self, state: State) -> float:
         """The reward, for player 0, of the move that led to a state; 0 in a game without rewards."""
@@ -700,8 +712,10 @@ class Game:
         """Nature's action here for a number in [0, 1): the same number gives the same action.
 
         Raises:
-          InvalidGame: nature does not move here.
+          InvalidGame: nature does not move here. InvalidParameter: another number.
         """
+        if not 0.0 <= number < 1.0:
+            raise InvalidParameter(f"nature draws by a number in [0, 1), not {number!r}")
         sums = list(itertools.accumulate(self.probabilities(state)))
         likely = [place for place in range(len(sums)) if sums[place] > (sums[place - 1] if place else 0.0)]
         place = bisect.bisect_right(sums, number * sums[-1])
@@ -758,6 +772,8 @@ class Game:
         Raises:
           IllegalAction: no action has this name.
         """
+        if not isinstance(text, str):
+            raise IllegalAction(f"{self.name}: a move is written as a text, not {text!r}")
         word = text.strip().lower()
         if self._action_names is None:
             if (number := action_number(word, self.num_actions)) is not None:
@@ -800,8 +816,9 @@ class Game:
 
     def render(self, state: State) -> str:
         """A text diagram of the state."""
+        state = self._checked(state)
         if self._render is not None:
-            return self._render(self._checked(state))
+            return self._render(state)
         return "\n".join(f"{name}: {state[name]}" for name in self.state_dtype.names or ())
 
     def player_names(self) -> tuple[str, str]:
@@ -842,8 +859,9 @@ class Game:
         reproduces. A game that reads no diagrams accepts every record.
         """
         try:
+            state = self._checked(state)
             if self._sound is not None:
-                return self._sound(self._checked(state))
+                return self._sound(state)
             return self._parse_state is None or any(
                 self.same(other, state) for other in (self._initial, self.parse_state(self.render(state)))
             )

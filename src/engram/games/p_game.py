@@ -130,9 +130,9 @@ def p_game(
       branching: moves of a position, 2 to 1000. depth: moves of a game, 1 to 1000.
       gap: a move that is not the best costs its mover up to this, in (0, 2].
       noise: σ of a simulation, in [0, 1]; at a value v at most sqrt(1 - v²), that of a win or a loss.
-      similarity: ε ≥ 0: positions with equal features differ in value by up to 2ε (without sibling_likeness).
+      similarity: ε in [0, 2]: positions with equal features differ in value by up to 2ε (without sibling_likeness).
       cost: work of a simulation, about a nanosecond each, 0 to 10⁹.
-      seed: of the tree.
+      seed: of the tree, 0 to 2⁶³ - 1.
       sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·(what the parent's show), and their own error.
 
     The value of any state for player 0 is its field `value`; that of the start is 0.
@@ -146,12 +146,12 @@ def p_game(
     state = np.zeros(1, state_dtype)
     for (name, value), (low, high) in zip(options.items(), ranges, strict=True):
         if name in ("branching", "depth", "cost", "seed"):
-            check_whole(f"p_game: {name}", value, kind=InvalidSpecification)
+            options[name] = check_whole(f"p_game: {name}", value, kind=InvalidSpecification)
         if not low <= value <= high:
             raise InvalidSpecification(f"p_game: {name} must be in [{low}, {high}], not {value}")
         if name != "seed":
             state[name] = value
-    state["key"] = mix(np.uint64((seed + int(GOLDEN)) % 2**64))
+    state["key"] = mix(np.uint64((int(options["seed"]) + int(GOLDEN)) % 2**64))
     return Game(
         "p_game:" + ",".join(f"{name}={value}" for name, value in options.items()),
         state=state,

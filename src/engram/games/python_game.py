@@ -22,7 +22,7 @@ from typing import Any, Protocol, SupportsIndex, runtime_checkable
 import numpy as np
 from numba import from_dtype, types
 
-from engram.errors import IllegalAction, InvalidGame, InvalidState
+from engram.errors import IllegalAction, InvalidGame, InvalidState, check_whole
 from engram.games.bounds import is_within
 from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions, parsed_line
 from engram.interrupts import may_be_interrupted
@@ -149,6 +149,8 @@ class PythonGame(Game):
             functions["chance"] = (integer, 4, self._write_weights)
         if hasattr(first, "reward"):
             functions["reward"] = (real, 1, lambda at: self.reward(self._states[at]))
+        if (encode is None) != (planes_shape is None):
+            raise InvalidGame(f"{name}: planes_shape and encode, which writes such planes, go together")
         if encode is not None and planes_shape is not None:
             functions["encode"] = (integer, 2, self._writing("encode", encode, math.prod(planes_shape)))
         failures = {integer: -1, real: math.nan, word: 0}
@@ -377,7 +379,7 @@ class PythonGame(Game):
         if not self.is_over(state):
             raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
         value = self._checked_outcome(state.outcome())
-        return value if player == 0 else -value
+        return value if check_whole("player", player, 0, 1) == 0 else -value
 
     @may_be_interrupted
     def reward(self, state: Any) -> float:
@@ -405,7 +407,11 @@ class PythonGame(Game):
         return [by_action[action] for action in legal]
 
     def hash(self, state: Any) -> int:
-        return self._word(state, "hash") if hasattr(state, "hash") else derive_seed(self.render(state))
+        return (
+            self._word(self._checked_object(state), "hash")
+            if hasattr(state, "hash")
+            else derive_seed(self.render(state))
+        )
 
     def canonical_hash(self, state: Any) -> int:
         return self._word(state, "canonical_hash") if hasattr(state, "canonical_hash") else self.hash(state)
@@ -444,7 +450,10 @@ class PythonGame(Game):
 
     @may_be_interrupted
     def render(self, state: Any) -> str:
-        return diagram_of(state)
+        return diagram_of(self._checked_object(state))
+
+    def is_sound(self, state: Any) -> bool:
+        return isinstance(state, self._kind)
 
     def parse_state(self, diagram: str) -> Any:
         raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")

@@ -111,7 +111,7 @@ def td_uct(
         bootstrap. decision: default `robust`, with a table `secure`, because its visits come from all games.
 
     Raises:
-      InvalidFile: when the search is made: the file is missing, damaged, or of another game, discount or symmetry.
+      InvalidFile: the file is missing or damaged; or, when the search is made, of another game, discount or symmetry.
 
     Source: the thesis on TD-UCT. Deviation: transpositions share an entry too.
     """

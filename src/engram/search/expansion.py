@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import carray
 
-from engram.errors import check_whole
+from engram.errors import InvalidParameter, check_whole
 from engram.games.game import SLACK
 from engram.native.intrinsics import call, fence, pointer_at
 from engram.native.jit import compiled
@@ -36,6 +36,8 @@ class Expansion:
 
     def __post_init__(self) -> None:
         check_whole("the visits before an expansion", self.after, 0, 2**31 - 1)
+        if not isinstance(self.all_children, bool | np.bool_):
+            raise InvalidParameter(f"all_children must be True or False, not {self.all_children!r}")
 
 
 @compiled

@@ -120,6 +120,17 @@ class Preset:
         for part in self.extensions:
             if isinstance(part, type):
                 raise InvalidParameter(f"{part.__name__} in extensions is a class; give an extension made of it")
+        for name in ("solver", "transpositions", "endings", "tactics", "reuse_tree"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InvalidParameter(f"{name} must be True or False, not {getattr(self, name)!r}")
+        for name, is_right, what in (
+            ("expansion", isinstance(self.expansion, Expansion), "an Expansion"),
+            ("decision", isinstance(self.decision, str), "a name"),
+            ("evaluation", self.evaluation is None or callable(self.evaluation), "a compiled function"),
+            ("prior", self.prior in (None, "game") or callable(self.prior), "'game' or a compiled function"),
+        ):
+            if not is_right:
+                raise InvalidParameter(f"{name} must be {what}, not {getattr(self, name)!r}")
         check_call(f"the decision {self.decision}", DECISIONS[self.decision], "value", "visits")
         if self.rollout not in ("uniform", "heavy"):
             raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
@@ -161,8 +172,6 @@ class Preset:
         ):  # fmt: skip
             if is_fault:
                 raise InvalidParameter(sentence)
-        if isinstance(self.prior, str) and self.prior != "game":
-            raise InvalidSpecification(f"prior is 'game' or a compiled function, not {self.prior!r}")
 
     @property
     def text(self) -> str:

@@ -262,6 +262,8 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
     """
     rows = check_whole("rows of a line game", rows, 1, 24, InvalidSpecification)
     columns = check_whole("columns of a line game", columns, 1, 24, InvalidSpecification)
+    if isinstance(gravity, str):
+        raise InvalidSpecification(f"gravity must be True or False, not {gravity!r}")
     run, gravity = check_whole("run", run, kind=InvalidSpecification), bool(gravity)
     if not 2 <= run <= max(rows, columns):
         raise InvalidSpecification(f"a run of {run} does not fit a board of {rows} by {columns}")

@@ -164,6 +164,7 @@ class OpenSpielGame(PythonGame):
         module = package(name)
         self.new_evaluator, self.new_bot = module.RandomRolloutEvaluator, module.MCTSBot
         self.first = 0
+        planes = None if has_chance else _planes_shape(spiel)
         self._replays = kind.short_name in FREED_CLONES
         super().__init__(
             name,
@@ -173,8 +174,8 @@ class OpenSpielGame(PythonGame):
             max_moves=spiel.max_game_length() + (spiel.max_chance_nodes_in_history() if has_chance else 0) + 1,
             is_over=OpenSpielState.is_over,
             rollout=state.played_out if self.pays_on_the_way else state.rollout,
-            encode=None if has_chance else OpenSpielState.encode,
-            planes_shape=None if has_chance else _planes_shape(spiel),
+            encode=None if planes is None else OpenSpielState.encode,
+            planes_shape=planes,
             players=spiel.num_players(),
             bounds=UNIT_BOUNDS if not is_alone else None if self.pays_on_the_way else (low, high),
         )
