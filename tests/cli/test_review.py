@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -88,9 +89,37 @@ def test_a_game_of_go_with_a_handicap_and_two_passes(tmp_path):
     assert abs(data[-1]["after"]) < 1.0, "the score of the board would be a certain result"
 
 
+def test_a_page_has_a_board_for_each_of_the_worst_moves(tmp_path):
+    page = tmp_path / "game.html"
+    words = ["-g", "tic_tac_toe", "-m", names_of(ACTIONS), "-n", 500]
+    assert command(*words, "--worst", 2, "--report", page).exit_code == 0
+    rows = sorted(json.loads(command(*words, "--json").stdout), key=lambda row: -row["loss"])
+    text = page.read_text()
+    boards = re.findall(r'<article class="card">.*?</article>', text, re.DOTALL)
+    for row, board in zip(rows[:2], boards, strict=True):
+        assert f"<dt>move {row['number']}</dt>" in board and f"<dd>{row['best_name']}, " in board
+        assert board.count('class="heat"') == 2 and board.count('class="piece') == row["number"] - 1
+    assert "review --game tic_tac_toe" in text and str(tmp_path) not in text
+    lost = command("-g", "tic_tac_toe", "-m", names_of(ACTIONS), "--report", tmp_path / "none" / "game.html")
+    assert lost.exit_code == 2 and "its folder does not exist" in lost.output
+
+
+def test_a_game_without_a_scene_is_shown_in_letters(tmp_path):
+    game_file = tmp_path / "mine.py"
+    game_file.write_text(
+        "from engram import PythonGame\nfrom tests.games_for_tests import Heap\n"
+        "def heap(): return PythonGame('heap', Heap, num_actions=2, max_moves=9)\n"
+    )
+    page = tmp_path / "game.html"
+    words = ["-g", f"{game_file}:heap", "-m", "0 0 1 0 0 0", "-n", 200, "--report", page]
+    assert (shown := command(*words)).exit_code == 0, shown.output
+    assert "<pre>2 0</pre>" in page.read_text()  # with two objects left, one was taken
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["-g", "tic_tac_toe", "-m", "a1", "--report", "x.pdf"], "a report is an .html file"),
         (["-g", "pig", "-m", "roll"], "moves of two players, and pig has other moves"),
         (["-g", "tic_tac_toe"], "a game without moves"),
         (["-g", "tic_tac_toe", "-m", "a1 a1"], "move 2"),

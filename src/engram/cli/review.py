@@ -15,12 +15,12 @@ from engram.cli.options import option, whole
 from engram.cli.tables import Form, print_table
 
 if TYPE_CHECKING:
-    from engram.drivers.review import ReviewedMove
     from engram.games.game import Game, State
 
 
 @app.command()
 def review(
+    context: typer.Context,
     file: Annotated[Optional[Path], typer.Argument(help="An SGF file of Go, for its size, komi and moves.")] = None,
     game: Annotated[Optional[str], option("Game; default the SGF file's, else connect_four.", "--game", "-g")] = None,
     moves: options.Moves = "",
@@ -29,52 +29,48 @@ def review(
     seed: options.Seed = 0,
     worst: Annotated[int, whole("Moves in the table, those that lost most.")] = 10,
     plot: Annotated[Optional[Path], option("Draw the value of the game into this file: .png, .pdf or .svg.")] = None,
+    report: Annotated[Optional[Path], option("Write a page with the boards of these moves: .html.")] = None,
     form: options.Format = Form.TEXT,
     as_json: options.Json = False,
 ) -> None:
     """Find the moves that cost most in a game."""
+    from engram.cli.review_views import chance, summary, write_plot, write_review
+    from engram.cli.typed import typed
     from engram.drivers import review as driver
+    from engram.pictures.markup import percent
+    from engram.pictures.report import check_report
     from engram.plotting import check_picture
 
     if plot is not None:
         check_picture(plot, "a plot of a game")
+    if report is not None:
+        check_report(report)
     rules, positions, actions = _line(file, game, moves)
     with Live("positions", len(positions), quiet=as_json) as live:
         rows = driver.review(
             rules, positions, actions, search, simulations=simulations, seed=seed,
             progress=lambda done: live.update(done, f"{done} of {len(positions)} positions"),
         )  # fmt: skip
-    if plot is not None:
-        _plot(plot, rules, rows)
-    if as_json:
-        return print_json([asdict(row) | {"loss": row.loss} for row in rows])
     names = rules.player_names()
     mistakes = sorted((row for row in rows if row.loss > 0.0), key=lambda row: -row.loss)[:worst]
+    if plot is not None:
+        write_plot(plot, rules, rows)
+    if report is not None:
+        write_review(report, rules, positions, rows, mistakes, **typed(context))
+    if as_json:
+        return print_json([asdict(row) | {"loss": row.loss} for row in rows])
     cells = [
         {
             "move": row.number, "player": names[row.player], "played": row.name, "better": row.best_name,
-            "before": _percent(row.before), "after": _percent(row.after), "lost": _percent(row.loss, 0.0),
+            "before": percent(chance(row.before)), "after": percent(chance(row.after)), "lost": percent(row.loss / 2),
         }
         for row in (rows if form is Form.CSV else mistakes)  # CSV is for programs, as JSON is
     ]  # fmt: skip
     if cells:
         print_table(cells, title="moves that cost most, as chances to win", form=form)
-    for player, name in enumerate(names):
-        own = [row for row in rows if row.player == player]
-        if own:
-            count, agreements = len(own), sum(row.action == row.best for row in own)
-            mean = sum(row.loss for row in own) / count
-            typer.echo(
-                f"{name}: {count} move{'s' * (count > 1)}, {_percent(mean, 0.0)} lost on average; "
-                f"the search would have played {agreements} of them",
-                err=form is not Form.TEXT,
-            )
+    for sentence in summary(names, rows):
+        typer.echo(sentence, err=form is not Form.TEXT)
     return None
-
-
-def _percent(value: float, even: float = 0.5) -> str:
-    """A value in [-1, 1] as a chance to win; with `even` 0, a difference of values."""
-    return f"{100 * (even + value / 2):.1f} %"
 
 
 def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[State], list[int]]:
@@ -102,15 +98,3 @@ def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[S
     movers = [*players, 1 - players[-1]] if players else [0]
     positions = [on_move(record.game, record.position(number), player) for number, player in enumerate(movers)]
     return record.game, positions, [action for _, action in record.moves]
-
-
-def _plot(file: Path, game: Game, rows: list[ReviewedMove]) -> None:
-    from engram.pictures.chart import Chart, Series, draw
-
-    name, last = game.player_names()[0], rows[-1]
-    values = [(row.player, row.before) for row in rows] + [(last.player, last.after)]
-    shares = [0.5 + (0.5 - player) * value for player, value in values]
-    curve = Series(name, range(len(shares)), shares)
-    about = f"Chance of {name} to win"
-    chart = Chart(about, [curve], x="moves", y="chance", format="percent", lines=[0.5], low=0.0, high=1.0)
-    draw(file, game.name, [chart])

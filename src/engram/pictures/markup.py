@@ -102,13 +102,13 @@ def key(names: Sequence[str]) -> Markup:
     return Markup(f'<p class="key">{" ".join(parts)}</p>')
 
 
-def cards(cards: Sequence[tuple[str, Sequence[tuple[str, object]]]]) -> Markup:
-    """Pictures side by side, each with its figures by name."""
+def cards(cards: Sequence[tuple[str, Sequence[tuple[str, object]]]], *, wide: bool = False) -> Markup:
+    """Pictures side by side, each with its figures by name; wide ones also name rows and columns."""
     parts = []
     for picture, figures in cards:
         rows = "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(figure)}</dd></div>" for name, figure in figures)
         parts.append(f'<article class="card">{safe(picture)}<dl>{rows}</dl></article>')
-    return Markup(f'<div class="cards">{"".join(parts)}</div>')
+    return Markup(f'<div class="cards{" wide" * wide}">{"".join(parts)}</div>')
 
 
 @cache

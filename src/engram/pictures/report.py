@@ -10,7 +10,7 @@ from engram.errors import InvalidFile
 from engram.pictures.bundle import bundle, file
 from engram.pictures.chart import Chart
 from engram.pictures.markup import Markup, safe, table
-from engram.storage import write_text
+from engram.storage import check_place, write_text
 
 _SCRIPTS = "html", "charts", "report"
 # The browser loads nothing, even if a bug here let a text become HTML.
@@ -39,6 +39,17 @@ def pictures(charts: Iterable[Chart]) -> Markup:
     return Markup(f'<div class="pictures">{"".join(chart.markup() for chart in charts)}</div>')
 
 
+def check_report(path: str | Path) -> None:
+    """Checks, before long work, that a report could be written here.
+
+    Raises:
+      InvalidFile: its name ends in neither .html nor .htm, or its place cannot be written.
+    """
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InvalidFile(f"a report is an .html file, not {path}")
+    check_place(path)
+
+
 def write_report(
     path: str | Path, title: str, question: str, *parts: str | Chart, command: str = "",
     settings: Mapping[str, Any] | None = None,
@@ -52,8 +63,7 @@ def write_report(
     Raises:
       InvalidFile: the file cannot be written, or its name ends in neither .html nor .htm.
     """
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InvalidFile(f"a report is an .html file, not {path}")
+    check_report(path)
     rows = [[name.replace("_", " "), _setting(value)] for name, value in (settings or {}).items()]
     origin = [
         Markup(f'<code class="command">{safe(command)}</code>') if command else "",

@@ -1,0 +1,99 @@
+"""A reviewed game as a plot, and as a report with a board for each of the moves that cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.drivers.review import ReviewedMove
+from engram.games.game import Game, Position, State
+from engram.pictures.board import Heat
+from engram.pictures.chart import Chart, Series, draw
+from engram.pictures.markup import cards, in_letters, percent, table
+from engram.pictures.report import section, write_report
+
+
+def chance(value: float) -> float:
+    """A value in [-1, 1] as a chance to win."""
+    return 0.5 + value / 2
+
+
+def curve(game: Game, rows: Sequence[ReviewedMove]) -> Chart:
+    """The chance of player 0 to win, from move to move."""
+    name, last = game.player_names()[0], rows[-1]
+    values = [(row.player, row.before) for row in rows] + [(last.player, last.after)]
+    shares = [0.5 + (0.5 - player) * value for player, value in values]
+    line = Series(name, range(len(shares)), shares)
+    about = f"Chance of {name} to win"
+    return Chart(about, [line], x="moves", y="chance", format="percent", lines=[0.5], low=0.0, high=1.0)
+
+
+def write_plot(path: Path, game: Game, rows: Sequence[ReviewedMove]) -> None:
+    """Draws the curve into an image file."""
+    draw(path, game.name, [curve(game, rows)])
+
+
+def write_review(
+    path: Path, game: Game, positions: Sequence[State], rows: Sequence[ReviewedMove], worst: Sequence[ReviewedMove],
+    **how: Any,
+) -> None:  # fmt: skip
+    """Writes the report of a reviewed game.
+
+    Args:
+      path: of the report. positions: as in `review`. worst: the moves to show on a board.
+      how: the command and its settings, see `write_report`.
+
+    Raises:
+      InvalidFile: it cannot be written.
+    """
+    names = game.player_names()
+    boards = [(_picture(positions[row.number - 1], row, rows, game), _figures(row, names)) for row in worst]
+    columns = ["move", "player", "played", "better", "before", "after", "lost"]
+    cells = [
+        [row.number, names[row.player], row.name, row.best_name, percent(chance(row.before)),
+         percent(chance(row.after)), percent(row.loss / 2)]
+        for row in rows
+    ]  # fmt: skip
+    note = (
+        "The strong mark is the search's move with the chance to win before; the weak one was played, with that after."
+    )
+    write_report(
+        path, f"A game of {game.name}, reviewed", "Which moves cost most, and what would the search have played?",
+        section("The game", curve(game, rows), *summary(names, rows)),
+        section("The moves that cost most", *((note, cards(boards, wide=True)) if boards else ("No move did.",))),
+        section("All moves", table(columns, cells)), **how,
+    )  # fmt: skip
+
+
+def summary(names: Sequence[str], rows: Sequence[ReviewedMove]) -> list[str]:
+    """A sentence about each player's moves."""
+    sentences = []
+    for player, name in enumerate(names):
+        own = [row for row in rows if row.player == player]
+        if own:
+            count, agreements = len(own), sum(row.action == row.best for row in own)
+            sentences.append(
+                f"{name}: {count} move{'s' * (count > 1)}, {percent(sum(row.loss for row in own) / count / 2)} lost on "
+                f"average; the search would have played {agreements} of them"
+            )
+    return sentences
+
+
+def _figures(row: ReviewedMove, names: Sequence[str]) -> list[tuple[str, object]]:
+    return [
+        (f"move {row.number}", names[row.player]), ("better", f"{row.best_name}, {percent(chance(row.before))}"),
+        ("played", f"{row.name}, {percent(chance(row.after))}"), ("lost", percent(row.loss / 2)),
+    ]  # fmt: skip
+
+
+def _picture(state: State, row: ReviewedMove, rows: Sequence[ReviewedMove], game: Game) -> str:
+    """The position before a move, with that move, the search's own, and the move before."""
+    if not isinstance(state, Position):
+        return in_letters(game.render(state))
+    marks = {
+        row.action: Heat(0.4, f"{100 * chance(row.after):.0f}"),
+        row.best: Heat(1.0, f"{100 * chance(row.before):.0f}"),
+    }
+    last = rows[row.number - 2].action if row.number > 1 else None
+    return state.picture(last=last, heat=marks)
