@@ -138,6 +138,17 @@ def test_what_is_written_whole_takes_the_place_of_the_old_or_leaves_it(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
+def test_a_file_is_flushed_by_a_descriptor_that_may_write(tmp_path, monkeypatch):
+    """Windows flushes no other."""
+
+    def flush(descriptor):
+        os.write(descriptor, b"")
+
+    monkeypatch.setattr(durable.os, "fsync", flush)
+    durable.write_text(tmp_path / "a", "text")
+    assert (tmp_path / "a").read_text() == "text"
+
+
 def test_writers_of_one_file_in_one_process_tear_nothing(tmp_path):
     """Threads, and processes of two containers, may have one process number."""
     file, torn = tmp_path / ("é" * 120), []  # 240 bytes

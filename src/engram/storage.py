@@ -98,7 +98,7 @@ def whole(path: str | Path) -> Iterator[Path]:
         mode = part.stat().st_mode  # the mode of the user's umask; some writers are stricter
         yield part
         part.chmod(mode)
-        with open(part, "rb") as file:
+        with open(part, "r+b") as file:  # Windows flushes no file that is open for reading alone
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:

@@ -2,6 +2,7 @@
 """The server behind the page: positions, searches that stream, and who may ask."""
 
 import json
+import mimetypes
 import os
 import random
 import signal
@@ -654,7 +655,22 @@ def test_a_match_that_did_not_hear_is_interrupted_again(monkeypatch):
     assert not run.is_running and run.to_json()["stopped"] and not run.to_json()["failed"]
 
 
+def test_a_match_is_stopped_where_there_are_no_groups_of_processes(monkeypatch):
+    monkeypatch.setattr(web_runs, "_START", "import time; time.sleep(600)")
+    monkeypatch.delattr(os, "killpg", raising=False)
+    run = web_runs.Run(["match"])
+    run.stop()
+    run._process.wait(60)
+    assert run.to_json()["stopped"] and not run.to_json()["failed"]
+
+
 # ------------------------------------------------------------------------------- security
+
+
+def test_a_script_is_served_as_one_whatever_the_machine_calls_it():
+    mimetypes.add_type("text/plain", ".js")  # as the registry of many Windows machines does
+    with client_of() as client:
+        assert client.get("/static/app.js").headers["content-type"].startswith("text/javascript")
 
 
 def test_random_requests_get_a_sentence_and_leave_nothing_behind(client):
@@ -841,7 +857,7 @@ def test_an_interrupt_ends_a_watched_search_without_a_traceback(tmp_path):
     assert "Traceback" not in errors and "CancelledError" not in errors
 
 
-def test_the_token_is_random_private_and_kept(tmp_path):
+def test_the_token_is_random_private_and_kept(tmp_path, monkeypatch):
     token = token_in(tmp_path / "one")
     assert token == token_in(tmp_path / "one") != token_in(tmp_path / "two") and len(token) >= 32
     file = tmp_path / "one" / "serve_token"
@@ -849,3 +865,5 @@ def test_the_token_is_random_private_and_kept(tmp_path):
     file.chmod(0o644)
     with pytest.raises(InvalidFile, match="others may read"):
         token_in(tmp_path / "one")
+    monkeypatch.delattr(os, "geteuid", raising=False)  # Windows has no such modes: each file seems to be open to all
+    assert token_in(tmp_path / "one") == token

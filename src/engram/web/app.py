@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -190,6 +191,8 @@ def _number_of(names: dict[str, Any]) -> int:
 def application(settings: Settings) -> Starlette:
     """The whole application; its searches end with it."""
     server = Server(settings)
+    for kind, ending in (("text/javascript", ".js"), ("text/css", ".css")):  # the registry of Windows may name others
+        mimetypes.add_type(kind, ending)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

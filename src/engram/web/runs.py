@@ -62,15 +62,18 @@ class Run:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """Interrupts the match as Ctrl-C does; its games are recorded."""
-        self._stopped = True
+        """Interrupts the match as Ctrl-C does, and on Windows ends it; the games that are over are recorded."""
         threading.Thread(target=self._interrupt, daemon=True).start()
 
     def _interrupt(self) -> None:
         # Again while it goes on: Python loses a signal that comes while a destructor runs.
         while self.is_running:
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                os.killpg(self._process.pid, signal.SIGINT)
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGINT)
+                else:
+                    self._process.terminate()
+                self._stopped = True
                 self._process.wait(AGAIN_S)
 
     def to_json(self) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def token_in(folder: Path) -> str:
             pass
         finally:
             part.unlink()
-        if file.stat().st_mode & 0o077:
+        if hasattr(os, "geteuid") and file.stat().st_mode & 0o077:  # Windows has no such modes
             raise InvalidFile(f"others may read {file}: remove it, and the next start makes a new token")
         token = contents(file).decode(errors="replace").strip()
     except OSError as error:
