@@ -38,6 +38,11 @@ def test_a_full_disk_is_one_sentence(command):
     assert (ended.returncode, ended.stderr) == (1, "engram: No space left on device\n")
 
 
+def test_marks_that_the_output_cannot_hold_are_spelt_out():
+    ended = shell(rf"{ENGRAM} train td --help | tr -d '\200-\377'", PYTHONUTF8="0", PYTHONIOENCODING="cp1252")
+    assert (ended.returncode, ended.stderr) == (0, "") and r"\u03bb" in ended.stdout
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_no_harm(closed):
     ended = shell(f"{ENGRAM} games {closed}")

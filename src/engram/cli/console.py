@@ -37,8 +37,10 @@ class _Commands(TyperGroup):
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open
-        with suppress(AttributeError, OSError, ValueError):  # another stream, or one that was read or closed
-            sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr] # commands refuse wrong marks
+        # Commands refuse wrong marks of the input; the output has escapes for marks that its encoding lacks.
+        for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
+            with suppress(AttributeError, OSError, ValueError):  # another stream, or one that was read or closed
+                stream.reconfigure(errors=errors)  # type: ignore[union-attr]
         sys.exit(_exit_code(partial(super().main, *arguments, **{**options, "standalone_mode": False})))
 
     def invoke(self, ctx: Any) -> None:
