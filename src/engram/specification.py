@@ -33,6 +33,7 @@ _COLON = re.compile(r"\s*(\w+)\s*:(.*)", re.DOTALL)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 _NUMBERS = {"inf": math.inf, "nan": math.nan}
 _PAIRS = {")": "(", "]": "["}
+_BACKSLASH = "write / in place of \\ in a path"
 THROUGH_A_PRESET = "a rule of your file is named through a preset of that file, such as rules.py:mine"
 
 
@@ -278,7 +279,9 @@ def _tree(source: str, text: str) -> ast.expr:
             return ast.parse(source, mode="eval").body
     except SyntaxError as error:
         reason = (error.msg or "not understood").split(". Perhaps")[0].split(". Maybe")[0]
-        if reason == "invalid decimal literal":
+        if "\\" in source:
+            reason = _BACKSLASH
+        elif reason == "invalid decimal literal":
             reason = "a word that begins with a digit needs quotes"
         elif ".py:" in source:
             reason = THROUGH_A_PRESET
@@ -346,7 +349,8 @@ def _constant(value: Any, text: str) -> Value:
         return value
     if isinstance(value, str) and value.isprintable():
         return value
-    raise InvalidSpecification(f"{_shown(text)}: a value is a finite number or a printable text")
+    rule = _BACKSLASH if "\\" in text else "a value is a finite number or a printable text"
+    raise InvalidSpecification(f"{_shown(text)}: {rule}")
 
 
 def _shown(text: str) -> str:

@@ -17,7 +17,7 @@ from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.catalogue import game as game_of
-from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
+from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal, words_of
 
 GNUGO = shutil.which("gnugo") or ("/usr/games/gnugo" if os.path.exists("/usr/games/gnugo") else None)
 GO = game_of("go:5")
@@ -170,6 +170,17 @@ def test_wrong_uses_are_refused():
         player(GO, 'gtp("/no/such/program")').warm_up()
     with pytest.raises(InvalidSpecification, match="has ended"):
         player(GO, 'gtp("true")').warm_up()
+
+
+def test_a_command_of_windows_keeps_its_backslashes(monkeypatch):
+    command = r'"C:\Program Files\gnugo.exe" --mode gtp --infile C:\games\a.sgf'
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        words = words_of(command)
+        patch.setattr(os, "name", "posix")
+        posix = words_of(r"a\ b 'c d'")
+    assert words == [r"C:\Program Files\gnugo.exe", "--mode", "gtp", "--infile", r"C:\games\a.sgf"]
+    assert posix == ["a b", "c d"]
 
 
 def test_a_program_on_its_own(fake):

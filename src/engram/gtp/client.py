@@ -25,6 +25,19 @@ class GtpRefusal(EngramError, ValueError):
     """The program answered `?`; it can still be used."""
 
 
+def words_of(command: str) -> list[str]:
+    """The words of a command line; on Windows a backslash is a part of a path.
+
+    Raises:
+      ValueError: a quotation does not close.
+    """
+    lexer = shlex.shlex(command, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    if os.name == "nt":
+        lexer.escape = ""
+    return list(lexer)
+
+
 class GtpProgram:
     """A running program.
 
@@ -42,7 +55,7 @@ class GtpProgram:
         options: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         try:
             self._process = subprocess.Popen(
-                shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                words_of(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 text=True, encoding="utf-8", errors="replace", **options,
             )  # fmt: skip
         except (OSError, ValueError) as error:

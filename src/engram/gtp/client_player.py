@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from engram.errors import IllegalAction, InvalidSpecification
 from engram.games.game import Game, State
 from engram.games.go.rules import stones
 from engram.games.go.sgf import is_go
-from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
+from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal, words_of
 from engram.gtp.protocol import COLOURS
 from engram.player import PLAYERS, Forfeit, Player
 from engram.specification import Specification
@@ -49,7 +48,7 @@ class GtpPlayer(Player):
         if not isinstance(command, str) or not command.strip():
             raise InvalidSpecification('a GTP program needs its command, as in gtp("gnugo --mode gtp")')
         try:
-            program = Path(shlex.split(command)[0])
+            program = Path(words_of(command)[0])
         except ValueError as error:
             raise InvalidSpecification(f"the command {command!r} cannot be read: {error}") from None
         check_code(f"the program {command!r}", allowable=False)
