@@ -13,6 +13,7 @@ import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from engram.arena.match import MatchInterrupted, match  # noqa: E402
 from engram.arena.results import Results  # noqa: E402
 from engram.arena.sources import files_named, text_digest  # noqa: E402
 from engram.arena.truth.backup_truth import truth  # noqa: E402
-from engram.cluster import ray_fleet  # noqa: E402
+from engram.cluster import node, ray_fleet  # noqa: E402
 from engram.cluster.files import Luggage  # noqa: E402
 from engram.cluster.ray_cluster import ClusterError, RayCluster  # noqa: E402
 from engram.errors import InvalidParameter, TooLarge  # noqa: E402
@@ -371,6 +372,22 @@ def test_machines_that_would_play_other_games_are_refused(machines, cluster, tmp
         RayCluster(machines.address, gpu_share=0.5)
     with pytest.raises(InvalidParameter, match="the share of a GPU is 0 to 1"):
         RayCluster(machines.address, gpu_share=2.0)
+
+
+class WindowsFolder(PureWindowsPath):
+    """A path as Windows writes and sorts it, of a file of this machine."""
+
+    def rglob(self, pattern):
+        return [WindowsFolder(file) for file in Path(self.as_posix()).rglob(pattern)]
+
+    def read_bytes(self):
+        return Path(self.as_posix()).read_bytes()
+
+
+def test_windows_and_linux_name_the_sources_alike(monkeypatch):
+    digest = node.sources_digest()
+    monkeypatch.setattr(node, "Path", WindowsFolder)
+    assert node.sources_digest.__wrapped__() == digest
 
 
 def test_ctrl_c_frees_the_cores_and_the_match_goes_on_later(tmp_path, cluster):

@@ -61,8 +61,8 @@ def this_node(name: str) -> Node:
 def sources_digest() -> str:
     """Digest of all of engram's source files."""
     package, digest = Path(engram.__file__).parent, hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        digest.update(str(file.relative_to(package)).encode() + b"\0" + file.read_bytes() + b"\0")
+    for file in sorted(package.rglob("*.py"), key=lambda file: file.parts):  # paths of Windows sort otherwise
+        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
