@@ -80,6 +80,8 @@ def weights(folder):
 
 def test_a_folder_without_room_is_told_in_a_sentence(data, tmp_path, capfd):
     """TensorBoard's own thread would print a traceback."""
+    # The limit is not for the files of the compiler, nor for those that PyTorch writes as it is loaded.
+    train_records(plan_for(data, steps=3), tmp_path / "first")
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
