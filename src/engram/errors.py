@@ -11,7 +11,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from numbers import Integral
+from numbers import Integral, Real
 from types import ModuleType
 from typing import Any
 
@@ -120,6 +120,11 @@ def check_call(what: str, function: Callable[..., Any], *names: str) -> None:
         raise InvalidParameter(f"{what}: {place}{name} must take ({', '.join(names)})") from None
     except ValueError:  # a built-in function without a signature
         return
+
+
+def is_real(*numbers: object) -> bool:
+    """Whether all are real numbers, of Python or NumPy; a truth value is none."""
+    return all(isinstance(number, Real) and not isinstance(number, bool) for number in numbers)
 
 
 def check_whole(

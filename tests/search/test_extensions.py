@@ -258,6 +258,17 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
         Advice(column, math.nan)
     with pytest.raises(InvalidParameter, match="holds no advice"):
         Advice(order)
+    for make, match in (
+        (lambda: Advice(None), "None holds no advice"),
+        (lambda: Advice(column, "3"), "equivalence must be 0 or more, not '3'"),
+        (lambda: Advice(column, bias="3"), "bias must be 0 or more, not '3'"),
+        (lambda: Extension(rollout_decay=None), r"rollout_decay is in \[0, 1\]"),
+        (lambda: Extension(rollout_discount=math.nan), r"rollout_discount is in \[0, 1\]"),
+        (lambda: Parameter(1.0, low=None), "a number as its default, low and high"),
+        (lambda: selection()(3), r"@selection\(\) needs a function"),
+    ):
+        with pytest.raises(InvalidParameter, match=match):
+            make()
     with pytest.raises(InvalidParameter, match=r"advice must be an Advice\(column\)"):
         Extension(advice=column)
     with pytest.raises(InvalidParameter, match="must be a tuple of extensions"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from dataclasses import replace
@@ -223,9 +224,16 @@ def test_numbers_of_a_lockstep_are_checked():
     for numbers, message in (((0,), "num_games"), ((1.5,), "num_games"), (("2",), "num_games")):
         with pytest.raises(InvalidParameter, match=f"{message} must be a whole number"):
             Lockstep(GAME, "uct", *numbers)
-    for options, message in (({"num_groups": 1.5}, "num_groups"), ({"at_once": 0}, "at_once")):
+    for options, message in (
+        ({"num_groups": 1.5}, "num_groups"),
+        ({"at_once": 0}, "at_once"),
+        ({"max_nodes": math.nan}, "max_nodes"),
+    ):
         with pytest.raises(InvalidParameter, match=f"{message} must be a whole number"):
             Lockstep(GAME, "uct", 2, **options)
+    for noise in ({"share": None}, {"share": True}, {"concentration": "3"}):
+        with pytest.raises(InvalidParameter, match="noise needs a share"):
+            RootNoise(**noise)
     pair, limit = Lockstep(GAME, "uct", 2), Limit(simulations=20)
     for trees in ([-1, 1], [0, 2], [0, 1.0]):  # -1 is no other name of tree 1
         with pytest.raises(InvalidParameter, match="a tree must be a whole number, 0 to 1"):

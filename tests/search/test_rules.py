@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -141,6 +142,10 @@ def test_growing_weights_do_not_overflow():
         (lambda: backups.softmax(budget=math.inf).bind(100), "not inf"),
         (lambda: StepsOf(OfVisits(lambda n: 2.0)).table(10), "must return 40 values"),
         (lambda: backups.trace_step_mix(steps=[1.0, 5.0]), r"in \[0, 1\]"),
+        *(
+            (partial(backups.trace_step_mix, steps=steps), "steps must be numbers or a schedule, not")
+            for steps in ("3", ["a"], {}, [[1.0], [1.0, 0.5]], np.array([1.0 + 2.0j]))
+        ),
     ],
 )
 def test_numbers_that_make_no_rule_are_refused(make, word):

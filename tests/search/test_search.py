@@ -281,6 +281,7 @@ def test_noise_needs_an_evaluator():
         ({"noise": 0.25}, r"noise is a RootNoise\(share=…\), not 0.25"),
         ({"seeds": 0}, "seeds is a list with one for each tree, not int"),
         ({"states": TIC_TAC_TOE.initial_state()}, "states is a list with one for each tree"),
+        ({"trees": 3}, "trees is a list with one for each tree, not int"),
     ],
 )
 def test_arguments_of_a_lockstep_of_another_kind(changed, sentence):
@@ -410,6 +411,8 @@ def test_the_bound_on_nodes_is_kept_and_reported(bound):
 def test_a_bound_too_small_is_refused():
     with pytest.raises(InvalidParameter, match="at least 8 nodes"):
         Search(CONNECT_FOUR, max_nodes=7)
+    with pytest.raises(InvalidParameter, match="max_bytes must be a whole number, not None"):
+        Search(CONNECT_FOUR, max_bytes=None)
     assert run(CONNECT_FOUR, "uct", (), 100, max_nodes=8)[1].nodes == 8
 
 

@@ -22,12 +22,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter, InvalidSpecification, is_real
 from engram.intervals import NORMAL_95
 from engram.specification import parse
 
@@ -268,7 +267,7 @@ class Sprt:
 
     def __post_init__(self) -> None:
         for name, number in list(vars(self).items()):
-            if isinstance(number, bool) or not isinstance(number, Real):
+            if not is_real(number):
                 raise InvalidParameter(f"{name} of an SPRT must be a number, not {number!r}")
             # A record of the match has one way to write it; a number beyond all floats is beyond all ranges, too.
             try:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 
 import numpy as np
 
-from engram.errors import InvalidLimit
+from engram.errors import InvalidLimit, check_whole, is_real
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,12 @@ class Limit:
             raise InvalidLimit("stop_early needs a number of simulations")
         # JSON cannot write NumPy's numbers, so both become Python's.
         if simulations is not None:
-            if isinstance(simulations, bool) or not isinstance(simulations, numbers.Integral):
-                raise InvalidLimit(f"simulations must be a whole number, not {simulations!r}")
+            simulations = check_whole("simulations", simulations, kind=InvalidLimit)
             if not 1 <= simulations < 2**32:
                 raise InvalidLimit(f"simulations must be 1 to 4,294,967,295, not {simulations}")
-            object.__setattr__(self, "simulations", int(simulations))
+            object.__setattr__(self, "simulations", simulations)
         if seconds is not None:
-            if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
+            if not is_real(seconds):
                 raise InvalidLimit(f"seconds must be a number, not {seconds!r}")
             try:
                 number = float(seconds)

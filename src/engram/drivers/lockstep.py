@@ -14,7 +14,7 @@ import numpy as np
 from engram.conformance.search_contract import first_run
 from engram.drivers.limit import Limit
 from engram.drivers.turns import Turns, as_run, in_turn
-from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole, is_real
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.interrupts import interrupts_later
@@ -55,7 +55,9 @@ class RootNoise:
     concentration: float = 10.83
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.share <= 1.0 or not 0.0 < self.concentration < math.inf:
+        if not (
+            is_real(self.share, self.concentration) and 0.0 <= self.share <= 1.0 and 0.0 < self.concentration < math.inf
+        ):
             raise InvalidParameter(f"noise needs a share in [0, 1] and a concentration above 0, not {self}")
 
 
@@ -198,7 +200,7 @@ class Lockstep(Turns):
             raise InvalidParameter("noise changes an evaluator's priors, and this preset has no evaluator")
         if not (noise is None or isinstance(noise, RootNoise)):
             raise InvalidParameter(f"noise is a RootNoise(share=…), not {noise!r}")
-        for name, part in (("states", states), ("seeds", seeds)):
+        for name, part in (("states", states), ("seeds", seeds), ("trees", () if trees is None else trees)):
             if not isinstance(part, Sequence) and not (isinstance(part, np.ndarray) and part.ndim):
                 raise InvalidParameter(f"{name} is a list with one for each tree, not {type(part).__name__}")
         numbers = range(len(states)) if trees is None else trees

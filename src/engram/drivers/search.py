@@ -71,7 +71,7 @@ class Search(Turns):
         leaves: int | None = None,
     ):  # fmt: skip
         for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes), ("leaves", leaves)):
-            if bound is not None:
+            if bound is not None or name == "max_bytes":
                 check_whole(name, bound)
         self.game = game_of(game)
         base = preset_of(preset)
@@ -489,6 +489,8 @@ class Search(Turns):
         Raises:
           InvalidState: no search is under way.
         """
+        if lines is not None:
+            check_whole("lines", lines, 0)
         if not self._runs or self._current_run is None:
             if not self._uses_ask_tell or self._root is None:
                 raise InvalidState("no search is under way")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, is_real
 from engram.native.intrinsics import dtype_holder
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ class Advice:
     corrects: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.equivalence < math.inf:
-            raise InvalidParameter(f"equivalence must be 0 or more, not {self.equivalence}")
-        if self.bias is not None and not 0.0 <= self.bias < math.inf:
-            raise InvalidParameter(f"bias must be 0 or more, not {self.bias}")
-        if self.column.dtype != advice_dtype:
-            raise InvalidParameter(f"column {self.column.name} holds no advice: its dtype is not advice_dtype")
+        if not (is_real(self.equivalence) and 0.0 <= self.equivalence < math.inf):
+            raise InvalidParameter(f"equivalence must be 0 or more, not {self.equivalence!r}")
+        if self.bias is not None and not (is_real(self.bias) and 0.0 <= self.bias < math.inf):
+            raise InvalidParameter(f"bias must be 0 or more, not {self.bias!r}")
+        if not isinstance(self.column, Column) or self.column.dtype != advice_dtype:
+            raise InvalidParameter(f"{self.column!r} holds no advice: it must be a Column of advice_dtype")

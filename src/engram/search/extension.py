@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from engram.errors import InvalidParameter, check_call
+from engram.errors import InvalidParameter, check_call, is_real
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.native.jit import Callback
@@ -116,8 +116,10 @@ class Extension:
             operator = getattr(self, kind)
             if operator is not None and (not isinstance(operator, Operator) or operator.definition.kind != kind):
                 raise InvalidParameter(f"{self.name}: {kind} must be an operator of that kind, not {operator!r}")
-        if not (self.rollout_decay == 1.0 or (self.rollout_moves and 0.0 <= self.rollout_decay < 1.0)):
-            raise InvalidParameter(f"{self.name}: rollout_decay is in [0, 1], and below 1 it needs rollout_moves")
+        for name in ("rollout_decay", "rollout_discount"):
+            number = getattr(self, name)
+            if not (is_real(number) and (number == 1.0 or (self.rollout_moves and 0.0 <= number < 1.0))):
+                raise InvalidParameter(f"{self.name}: {name} is in [0, 1], and below 1 it needs rollout_moves")
         for name in ("new_game", "fork"):
             if (function := getattr(self, name)) is not None:
                 check_call(f"{name} of {self.name}", function)

@@ -28,13 +28,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from types import FunctionType
 from typing import Any, Union
 
 import numba
 import numpy as np
 from numba import carray, float64, int32, int64, types
 
-from engram.errors import InvalidParameter, InvalidSpecification, OperatorError, choices
+from engram.errors import InvalidParameter, InvalidSpecification, OperatorError, choices, is_real
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback, compiled
 from engram.registry import Registry
@@ -71,6 +72,10 @@ class Parameter:
     low: float = -math.inf
     high: float = math.inf
 
+    def __post_init__(self) -> None:
+        if not is_real(self.default, self.low, self.high):
+            raise InvalidParameter(f"a parameter has a number as its default, low and high, not {self}")
+
 
 @dataclass(frozen=True)
 class Record:
@@ -99,6 +104,8 @@ class Definition:
         self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any,
         check: Check | None = None, policy: Policy | None = None, **limits: bool,
     ):  # fmt: skip
+        if not isinstance(getattr(function, "py_func", function), FunctionType):
+            raise InvalidParameter(f"@{kind}() needs a function that `def` makes, not {function!r}")
         are_functions = all(part is None or callable(part) for part in (check, policy))
         if not are_functions or not all(isinstance(limit, bool) for limit in limits.values()):
             words = ", ".join(("check", "policy", *limits))
@@ -167,12 +174,18 @@ class Definition:
         if isinstance(declared, np.ndarray):
             if hasattr(value, "table"):
                 return value
-            table = np.ascontiguousarray(declared if value is None else value, np.float64)
+            numbers = declared if value is None else value
+            try:
+                if np.asarray(numbers).dtype.kind in "cSU":  # NumPy itself would make numbers of these
+                    raise TypeError
+                table = np.ascontiguousarray(numbers, np.float64)
+            except (TypeError, ValueError):
+                raise InvalidParameter(f"{label} must be numbers or a schedule, not {value!r:.80}") from None
             if not np.isfinite(table).all():
                 raise InvalidParameter(f"{label} holds a number that is not finite")
             return table
         number: Any = declared.default if value is None else value
-        if isinstance(number, bool) or not isinstance(number, Real):
+        if not is_real(number):
             raise InvalidParameter(f"{label} must be a number, not {number!r}")
         number = number if isinstance(number, int) else float(number)
         is_unbounded = math.isinf(declared.default) and number in (math.inf, -math.inf)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError
+from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError, check_whole
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.native import clock
@@ -118,7 +118,7 @@ class Workspace(Addressed):
         self._proves = any(part.proves for part in self.assembly.extensions)
         per_node = bytes_a_node(self.assembly.columns)
         bound = min(max_bytes // per_node, 2**31 - 1)
-        bound = bound if max_nodes is None else min(bound, max_nodes)
+        bound = bound if max_nodes is None else min(bound, check_whole("max_nodes", max_nodes))
         if bound < 1 + game.num_actions:
             raise InvalidParameter(
                 f"{game.name} needs room for at least {1 + game.num_actions} nodes "
