@@ -115,9 +115,20 @@ def test_a_result_of_a_python_game_shows_its_position_in_letters():
 
 def test_a_picture_refuses_actions_that_the_game_lacks():
     state = engram.game("connect_four").initial_state()
-    for wrong in ({"last": 99}, {"heat": {-1: Heat(0.5, "1")}}):
-        with pytest.raises(IllegalAction, match="connect_four: there is no action"):
+    for wrong in ({"last": 99}, {"last": "3"}, {"heat": {-1: Heat(0.5, "1")}}):
+        with pytest.raises(IllegalAction, match="connect_four: an action must be a whole number, 0 to 6, not"):
             state.picture(**wrong)
+    with pytest.raises(InvalidParameter, match=r"a Heat\(strength, text\) for each action, not 0.5"):
+        state.picture(heat={3: 0.5})
+    assert 'class="last"' in state.picture(last=3)  # of a column without a stone
+
+
+def test_a_picture_of_a_tree_has_a_generation():
+    game = engram.game("tic_tac_toe")
+    search = engram.Search(game)
+    search.run(game.initial_state(), engram.Limit(simulations=9))
+    with pytest.raises(InvalidParameter, match="depth must be a whole number, 1 or more, not 0"):
+        search.saved_tree().picture(0)
 
 
 def test_a_result_shows_every_figure_of_its_moves():

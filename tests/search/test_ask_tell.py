@@ -354,12 +354,16 @@ def test_what_is_no_answer_is_refused_and_changes_nothing():
         ({"value": 0.0, "policy": [-1.0] * 7}, "negative or not a number$"),
         ({"value": 0.0, "policy": {"9": 1.0}}, "no action is written"),
         ({"value": 0.0, "policy": {8: 1.0}}, "8 is not legal"),
+        ({"value": 0.0, "policy": {True: 1.0}}, "an action must be a whole number, not True"),
+        ({"value": 0.0, "policy": {1.0: 1.0}}, "an action must be a whole number, not 1.0"),
         ({"value": 0.0, "embedding": [float("inf")]}, "embeddings"),
     ):
         with pytest.raises(InvalidParameter, match=word):
             search.tell(leaf, **wrong)
     assert bytes_of(search) == before
-    for unknown in ("7-00000000", leaf.id[:-1], ""):
+    with pytest.raises(InvalidParameter, match="lines must be a whole number, 0 or more, not '3'"):
+        search.so_far("3")
+    for unknown in ("7-00000000", leaf.id[:-1], "", [1]):
         with pytest.raises(InvalidParameter, match="is not in flight here"):
             search.tell(unknown, 0.0)
     stranger = Search(CONNECT_FOUR, "puct", leaves=1).ask(state=CONNECT_FOUR.play_moves("44"))[0]

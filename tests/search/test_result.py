@@ -10,6 +10,7 @@ import pytest
 
 from engram.drivers.limit import Limit
 from engram.drivers.result import MoveStatistics, SearchResult, shown
+from engram.errors import IllegalAction
 from engram.search.decision import RootMoves, merged
 
 
@@ -57,6 +58,14 @@ def test_a_result_in_print():
     assert lines[2].startswith("the tree reached its bound") and lines[3].endswith("memory  line")
     assert re.fullmatch(r" +a +7 +\+1\.000 +proven +0\.500 +\+0\.500  a", lines[4])
     assert lines[5:] == ["… and 1 more move"]
+
+
+def test_a_move_is_given_by_its_number_or_its_name():
+    moves = result([BEST, OTHER])
+    assert moves.move("b") == moves.move(np.int32(1)) == OTHER
+    for wrong in ("1", 2, None):
+        with pytest.raises(IllegalAction, match=f"two_moves: {wrong!r} is no legal move"):
+            moves.move(wrong)
 
 
 def whiskers(markup):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engram.errors import IllegalAction, InvalidParameter, InvalidState, OperatorError
+from engram.errors import IllegalAction, InvalidParameter, InvalidState, OperatorError, check_whole
 from engram.games.bounds import is_within
 from engram.games.game import Game, State
 from engram.rng import derive_seed
@@ -74,7 +74,7 @@ def slot_of(work: Workspace, leaf: Leaf | str) -> int:
     """
     name = leaf.id if isinstance(leaf, Leaf) else leaf
     slots = {identity(work, slot): slot for slot in work.in_flight}
-    if name not in slots:
+    if not isinstance(name, str) or name not in slots:
         raise InvalidParameter(
             f"leaf {name} is not in flight here: its value was told, it was forgotten, or another search asked for it"
         )
@@ -117,7 +117,7 @@ def _weights(game: Game, leaf: Leaf, policy: Policy) -> np.ndarray:
         return np.asarray(policy, np.float32)
     weights = np.zeros(game.num_actions, np.float32)
     for move, weight in policy.items():
-        action = game.parse_action(move, leaf.state) if isinstance(move, str) else move
+        action = game.parse_action(move, leaf.state) if isinstance(move, str) else check_whole("an action", move)
         if action not in leaf.legal:
             raise IllegalAction(f"{move!r} is not legal there")
         weights[action] = weight

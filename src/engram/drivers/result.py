@@ -129,16 +129,16 @@ class SearchResult:
         moves = [{**_renamed(move), "principal_variation": list(move.principal_variation)} for move in self.moves]
         return {**_renamed(self), "moves": moves}
 
-    def move(self, action: int) -> MoveStatistics:
-        """The statistics of a legal move.
+    def move(self, action: int | str) -> MoveStatistics:
+        """The statistics of a legal move, given by its number or its name.
 
         Raises:
           IllegalAction: it is no legal move.
         """
         for move in self.moves:
-            if move.action == action:
+            if action == (move.name if isinstance(action, str) else move.action):
                 return move
-        raise IllegalAction(f"{self.game}: {action} is no legal move of the position searched")
+        raise IllegalAction(f"{self.game}: {action!r} is no legal move of the position searched")
 
     def heat(self) -> dict[int, Heat]:
         """Each visited move's share of the visits, as heat on a board."""

@@ -107,8 +107,7 @@ class Position(np.ndarray):
         if game is None or self.dtype != game.state_dtype or game.scene is None:
             return in_letters(str(self))
         for action in [*(heat or ()), *([] if last is None else [last])]:
-            if not 0 <= action < game.num_actions:
-                raise IllegalAction(f"{game.name}: there is no action {action}")
+            check_whole(f"{game.name}: an action", action, 0, game.num_actions - 1, IllegalAction)
         scene = game.scene
         label = f"{game.name}: {game.standing(plain)}"
         marks, counts = scene.drawn(plain)

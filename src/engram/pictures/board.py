@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engram.errors import InvalidParameter
 from engram.pictures.markup import Markup, safe
 
 _STARS = {9: (2, 4, 6), 13: (3, 6, 9), 19: (3, 9, 15)}
@@ -38,6 +39,9 @@ def board(
       scene: of `Scene.board()`. marks: of `Scene.marks`. label: for readers who do not see it.
       counts: of `Scene.counts`. last: the action that led to it. heat: by action.
     """
+    for part in (heat or {}).values():
+        if not isinstance(part, Heat):
+            raise InvalidParameter(f"heat must hold a Heat(strength, text) for each action, not {part!r}")
     return _Board(scene, marks, counts or [1] * len(marks), last, heat or {}).svg(label)
 
 
@@ -197,8 +201,8 @@ class _Board:
         if self.last is None or self.shape == "lattice" or not self.places[self.last]:
             return ""
         cell = self.places[self.last][-1]
-        while self.shape == "columns" and self.marks[cell] == ".":
-            cell += self.columns
+        if self.shape == "columns":
+            cell = next((k for k in range(cell, len(self.marks), self.columns) if self.marks[k] != "."), cell)
         x, y = self._centre(cell)
         return f'<circle class="last" cx="{_n(x)}" cy="{_n(y)}" r="0.16"/>'
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from engram.errors import check_whole
 from engram.pictures.diagrams import WIDTH, icicle
 from engram.pictures.markup import Markup, key, notebook, safe, signed
 from engram.search.tree import PLAYER_1
@@ -56,7 +57,7 @@ class SavedTree:
         Args:
           depth: most generations, ≥ 1.
         """
-        part = visible(self.nodes, 0, WIDTH, depth)
+        part = visible(self.nodes, 0, WIDTH, check_whole("depth", depth, 1))
         about = f"the tree of a search of {self.game}: {len(part['visits']):,} of {len(self.nodes):,} nodes are shown"
         return icicle(part, lambda action: self.action_names[action], self._value, about=about)
 
