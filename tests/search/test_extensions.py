@@ -21,6 +21,7 @@ from engram.memory.values.table import Table
 from engram.presets import Preset, puct, rave, td_uct, uct
 from engram.presets.values import with_table
 from engram.rng import new_rng
+from engram.search import operators
 from engram.search.backup import average, monotone, trace_step_mix
 from engram.search.columns import Advice, advice_dtype
 from engram.search.decision import DECISIONS
@@ -30,6 +31,7 @@ from engram.search.extensions.known_differences import kvda
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.rave import AMAF, amaf, update_amaf
 from engram.search.operators import (
+    HOOKS,
     Column,
     Parameter,
     after_backup,
@@ -516,6 +518,12 @@ def test_presets_made_in_python_are_told_apart_by_their_texts(tmp_path):
 def test_a_table_that_a_move_of_the_root_would_empty_is_refused():
     with pytest.raises(InvalidParameter, match="column mine: a move of the root empties a table"):
         Column(np.dtype(np.int32), "mine", new_nodes=False)
+
+
+@pytest.mark.parametrize("kind", ["selection", "backup", "mix", *HOOKS])
+def test_a_decorator_has_its_name_and_its_text(kind):
+    decorator = getattr(operators, kind)
+    assert decorator.__name__ == decorator.__qualname__ == kind and decorator.__doc__.startswith("Decorator of `")
 
 
 @pytest.mark.parametrize("name", ["threads", "check", "policy", "chance", "rewards"])

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from types import FunctionType
 from typing import Any, Union
@@ -313,8 +314,11 @@ OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
 
 
 def _kind(
-    kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True, general: bool = True
+    returns: Any, leading: tuple[Any, ...], text: Callable[..., Any], threads: bool = True, general: bool = True
 ) -> Callable[..., Callable[[Any], Definition]]:
+    """The decorator of a kind of operators, from a function that has its name and its text."""
+    kind = text.__name__
+
     def with_parameters(
         function: Any = None, /, *, check: Check | None = None, policy: Policy | None = None, threads: bool = threads,
         chance: bool = general, rewards: bool = general, **parameters: Any,
@@ -324,29 +328,55 @@ def _kind(
         limits = {"threads": threads, "chance": chance, "rewards": rewards}
         return lambda function: Definition(kind, function, returns, leading, parameters, check, policy, **limits)
 
+    with_parameters.__name__ = with_parameters.__qualname__ = kind
+    with_parameters.__doc__ = text.__doc__
     return with_parameters
 
 
-selection = _kind("selection", int64, (_TREE, int64, _RNG))
-"""Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to continue with, or `EXPAND`."""
-backup = _kind("backup", int64, (_TREE, _PATH, int64, float64), threads=False, general=False)
-"""Decorator of `rule(tree, path, depth, value, parameters) -> 0`: backs up a leaf's value, `path[depth] … path[0]`."""
-mix = _kind("mix", float64, (_TREE, int64, float64))
-"""Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its children's and its own mean."""
+@partial(_kind, int64, (_TREE, int64, _RNG))
+def selection(**parameters: Any) -> Any:
+    """Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to continue with, or `EXPAND`."""
+
+
+@partial(_kind, int64, (_TREE, _PATH, int64, float64), threads=False, general=False)
+def backup(**parameters: Any) -> Any:
+    """Decorator of `rule(tree, path, depth, value, parameters) -> 0`: backs up a leaf's value, `path[depth … 0]`."""
+
+
+@partial(_kind, float64, (_TREE, int64, float64))
+def mix(**parameters: Any) -> Any:
+    """Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its own mean and its children."""
+
 
 # The hooks of an extension, in the order in which one simulation calls them; each returns 0, or -1 on failure.
-on_expanded = _kind("on_expanded", int64, (_TREE, int64, int64), threads=False)
-"""Decorator of `hook(tree, node, state, parameters) -> 0`: the node of this state has new children."""
-on_entered = _kind("on_entered", int64, (_TREE, _PATH, int64, int64), threads=False)
-"""Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit, before the game is over."""
-on_leaf = _kind("on_leaf", int64, (_TREE, _PATH, int64, int64, int64), threads=False)
-"""Decorator of `hook(tree, path, depth, state, embedding, parameters) -> 0`: a leaf, before its evaluation."""
-before_backup = _kind("before_backup", int64, (_TREE, _PATH, int64, float64), threads=False)
-"""Decorator of `hook(tree, path, depth, value, parameters) -> 0`: nodes of the path are about to change."""
-after_backup = _kind("after_backup", int64, (_TREE, _PATH, int64, float64, int64), threads=False)
-"""Decorator of `hook(tree, path, depth, value, moves, parameters) -> 0`: the simulation is over.
+@partial(_kind, int64, (_TREE, int64, int64), threads=False)
+def on_expanded(**parameters: Any) -> Any:
+    """Decorator of `hook(tree, node, state, parameters) -> 0`: the node of this state has new children."""
 
-`moves` is the address of the rollout's moves (`games.game.note`), for an extension with `rollout_moves`; else 0."""
+
+@partial(_kind, int64, (_TREE, _PATH, int64, int64), threads=False)
+def on_entered(**parameters: Any) -> Any:
+    """Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit, before the game is over."""
+
+
+@partial(_kind, int64, (_TREE, _PATH, int64, int64, int64), threads=False)
+def on_leaf(**parameters: Any) -> Any:
+    """Decorator of `hook(tree, path, depth, state, embedding, parameters) -> 0`: a leaf, before its evaluation."""
+
+
+@partial(_kind, int64, (_TREE, _PATH, int64, float64), threads=False)
+def before_backup(**parameters: Any) -> Any:
+    """Decorator of `hook(tree, path, depth, value, parameters) -> 0`: nodes of the path are about to change."""
+
+
+@partial(_kind, int64, (_TREE, _PATH, int64, float64, int64), threads=False)
+def after_backup(**parameters: Any) -> Any:
+    """Decorator of `hook(tree, path, depth, value, moves, parameters) -> 0`: the simulation is over.
+
+    `moves` is the address of the rollout's moves (`games.game.note`), for an extension with `rollout_moves`; else 0.
+    """
+
+
 HOOKS = ("on_expanded", "on_entered", "on_leaf", "before_backup", "after_backup")
 
 
