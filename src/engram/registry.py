@@ -38,7 +38,7 @@ class Registry(dict[str, Entry]):
         self._reserved = {} if reserved is None else reserved
 
     def __missing__(self, name: str) -> Entry:
-        hint = choices(name, [*self, *self._reserved]) if ".py:" not in name else f"; {THROUGH_A_PRESET}"
+        hint = choices(str(name), [*self, *self._reserved]) if ".py:" not in str(name) else f"; {THROUGH_A_PRESET}"
         raise InvalidSpecification(f"no {self.kind} is called {name!r}{hint}")
 
     def check(self, name: str) -> None:

@@ -43,7 +43,9 @@ def test_a_sparse_vector_hashes_as_the_dense_one():
     assert (hashed(dense, 37, seed=5) != hashed(dense, 37, seed=6)).any()
 
 
-@pytest.mark.parametrize("wrong", [{"names": np.arange(5)}, {"names": np.array(3)}, {"dimension": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"names": np.arange(5)}, {"names": np.array(3)}, {"names": [1.5, 2.7, 3.0]}, {"dimension": 0}]
+)
 def test_numbers_that_are_not_named_one_by_one_are_not_hashed(wrong):
     with pytest.raises(InvalidParameter):
         hashed(np.ones(3), **{"dimension": 8, **wrong})
@@ -53,6 +55,8 @@ def test_numbers_that_are_not_named_one_by_one_are_not_hashed(wrong):
 def test_numbers_that_are_not_a_finite_row_are_not_hashed(values):
     with pytest.raises(InvalidParameter, match="not one row of finite numbers"):
         hashed(values, 8)
+    with pytest.raises(InvalidParameter, match="their sums are not finite"):
+        hashed(np.full(50, 3e38), 2)
 
 
 @pytest.mark.parametrize("weights", [{"plane_weight": 2e6}, {"pattern_weight": -2e6}, {"plane_weight": np.nan}])
@@ -160,6 +164,8 @@ def test_values_and_temperatures_that_have_no_softmax():
         with pytest.raises(InvalidParameter, match="temperature must be above 0"):
             softmax_weights([0.0, 1.0], temperature)
     assert softmax_value([0.25], 1e-9) == pytest.approx(0.25) and entropy([0.0, 1.0]) == 0.0
+    assert softmax_value([1.0, 200.0], 1e-308) == 200.0
+    assert softmax_weights([1.0, 200.0], 1e-308).tolist() == [0.0, 1.0]
     assert entropy([0.5, 0.0, 0.5]) == pytest.approx(math.log(2))
 
 

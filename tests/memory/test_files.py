@@ -139,6 +139,8 @@ def test_merging_joins_returns():
     assert contents(files.merge([first])) == contents(first)
     with pytest.raises(InvalidParameter, match="do not mix"):
         files.merge([first, Store(8, 4)])
+    with pytest.raises(InvalidParameter, match="capacity must be a whole number, 1 to"):
+        files.like(first, 0)
 
 
 def test_with_too_little_room_the_least_recently_used_go():

@@ -233,12 +233,28 @@ def test_a_store_that_is_given_belongs_to_one_game_and_its_features():
     assert len(store) > size
 
 
+@pytest.mark.parametrize(
+    ("features", "fault"),
+    [
+        (lambda game: Features(engram.game("go:9"), 64), "these features are of go:9.*, and the search is of connect"),
+        (lambda game: None, "features must give Features of the game, not None"),
+    ],
+)
+def test_features_are_those_of_the_searched_game(features, fault):
+    with pytest.raises(InvalidParameter, match=fault):
+        engram.Search("connect_four", replace(preset("uct"), extensions=(remembering(features=features),)))
+
+
 def test_options_that_nothing_takes_are_refused():
     with pytest.raises(InvalidSpecification, match="'num_candidate'; did you mean 'num_candidates'"):
         engram.Search("connect_four", replace(preset("uct"), extensions=(remembering(num_candidate=3),)))
     for wrong in ({"plane_weight": float("nan")}, {"pattern_weight": 1e39}):
         with pytest.raises(InvalidParameter, match=next(iter(wrong))):
             engram.Search("connect_four", replace(preset("uct"), extensions=(remembering(**wrong),)))
+    with pytest.raises(InvalidParameter, match="dimension, plane_weight and pattern_weight need hand-made features"):
+        remembering(dimension=64, features=Features)
+    with pytest.raises(InvalidSpecification, match="no neighbour search is called 5; there are"):
+        remembering(neighbours=5)
 
 
 def test_go_has_features_and_remembers():

@@ -26,7 +26,8 @@ from engram.networks.by_name import NamedNetwork  # noqa: E402
 from engram.networks.evaluation_cache import EvaluationCache, keys_of  # noqa: E402
 from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
 from engram.networks.network import KIND, Network, load_network, save_network  # noqa: E402
-from engram.networks.symmetry import RandomSymmetry  # noqa: E402
+from engram.networks.policy_rollouts import PolicyRollouts  # noqa: E402
+from engram.networks.symmetry import RandomSymmetry, symmetry_tables, turned  # noqa: E402
 from engram.networks.torch_backend import NetworkModule, TorchBackend  # noqa: E402
 from engram.search.evaluation import Evaluation  # noqa: E402
 from tests.games_for_tests import pick  # noqa: E402
@@ -320,6 +321,16 @@ def test_states_of_another_board_are_refused_before_their_planes_are_written():
     rollouts = NamedNetwork("go9", rollouts=True)(engram.game("go:9"), 1)
     with pytest.raises(InvalidParameter, match="these are not states of go:9"):
         rollouts.evaluate([large])
+    with pytest.raises(InvalidParameter, match=r"this evaluator is for go:9.*, and not for go:13"):
+        PolicyRollouts(evaluator, engram.game("go:13"))
+
+
+def test_one_state_is_a_batch_of_one():
+    state, game = engram.game("connect_four").initial_state(), engram.game("connect_four")
+    for evaluator in (NamedNetwork("connect_four")(game, 4), NamedNetwork("connect_four", rollouts=True)(game, 4)):
+        answers = [evaluator.evaluate(states) for states in (state, [state])]
+        assert answers[0].policy.shape == (1, 7)
+        assert all(np.array_equal(*(getattr(answer, part) for answer in answers)) for part in ("policy", "value"))
 
 
 def test_a_number_that_is_none_stops_the_search():
@@ -541,6 +552,17 @@ def test_a_board_of_another_size_is_not_turned():
         turns = RandomSymmetry(backend, engram.game(game))
         with pytest.raises(InvalidParameter, match="not those of a board of"):
             turns.forward(np.zeros((2, 3, 6, 7), np.float32))
+
+
+def test_planes_are_turned_in_any_order_of_memory_by_the_symmetries_there_are():
+    cells, _ = symmetry_tables(engram.game("connect_four"))
+    planes = np.random.default_rng(0).normal(size=(2, 3, 6, 7)).astype(np.float32)
+    expected = np.stack([planes[0], planes[1, :, :, ::-1]])
+    for laid in (planes, np.asfortranarray(planes), planes[:, ::-1].copy()[:, ::-1]):
+        assert np.array_equal(turned(laid, np.array([0, 1]), cells), expected)
+    for turns in ([0, 2], [-1, 0], [0]):
+        with pytest.raises(InvalidParameter, match="turns must be 2 numbers, 0 to 1"):
+            turned(planes, np.array(turns), cells)
 
 
 def test_a_policy_of_another_width_is_not_turned():

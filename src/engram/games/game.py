@@ -623,6 +623,11 @@ class Game:
             for place, constant in self._sizes
         )
 
+    def is_like(self, other: Game) -> bool:
+        """Whether states, actions and planes of another game have the sizes that compiled code trusts."""
+        traits = "compiled", "state_dtype", "num_actions", "planes_shape"
+        return all(getattr(self, trait) == getattr(other, trait) for trait in traits)
+
     def same(self, state: State, other: State) -> bool:
         """Whether two states are equal, history included, in every byte that the game's `copy` takes over.
 

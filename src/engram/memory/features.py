@@ -294,18 +294,23 @@ def hashed(
       normalised: scale to length 1; inner products are unbiased only without.
 
     Raises:
-      InvalidParameter: not one row of finite numbers, another number of names, or a dimension out of range.
+      InvalidParameter: not one row of finite numbers, names that are no whole numbers or not as many, or a dimension
+        out of range.
     """
     numbers = np.ascontiguousarray(values, np.float32)
-    if numbers.ndim != 1 or not np.isfinite(numbers).all() or (names is not None and np.shape(names) != numbers.shape):
+    names = np.arange(len(numbers)) if names is None else np.asarray(names)
+    if numbers.ndim != 1 or not np.isfinite(numbers).all() or names.shape != numbers.shape:
         raise InvalidParameter(
             f"values of shape {numbers.shape} are not one row of finite numbers, or not as many as names"
         )
+    if names.size and names.dtype.kind not in "iu":
+        raise InvalidParameter(f"names must be whole numbers, not {names.dtype}")
     check_whole("dimension", dimension, 1, MAX_DIMENSION)
     out = np.zeros(dimension, np.float32)
     mixed = np.uint64(mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)))
-    names = np.arange(len(numbers)) if names is None else names
     hash_sparse(np.ascontiguousarray(names, np.uint64), numbers, mixed, out)
+    if not np.isfinite(out).all():
+        raise InvalidParameter("these values are so large that their sums are not finite")
     if normalised:
         normalise(out)
     return out

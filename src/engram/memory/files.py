@@ -272,7 +272,7 @@ def like(
     store: Store, capacity: int | None = None, neighbours: str | None = None, options: Mapping[str, Any] | None = None
 ) -> Store:
     """An empty store of the same kind, except for the arguments given."""
-    kind = {**store.kind, "capacity": capacity or store.capacity}
+    kind = {**store.kind, "capacity": store.capacity if capacity is None else capacity}
     if neighbours not in (None, store.neighbours):
         kind |= {"neighbours": neighbours, "options": {}}
     empty = Store.of_kind({**kind, "options": {**kind["options"], **(options or {})}})

@@ -183,7 +183,7 @@ def remembering(
     keep_states: bool = False, memory: str | None = None, plane_weight: float = 1.0, pattern_weight: float = 1.0,
     features: Callable[[Game], Features] | None = None, store: Store | None = None, **options: Any,
 ) -> Callable[[Game], PositionMemory]:  # fmt: skip
-    """A memory for any search: `Preset(extensions=(remembering(...),))`; each tree of a search has its own store.
+    """A memory for any search: `Preset(ucb1(), extensions=(remembering(...),))`; each tree of it has its own store.
 
     Args:
       num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
@@ -202,13 +202,14 @@ def remembering(
       seed: of hashing and projections.
       num_candidates: rows that `sketch` compares exactly; fewer are faster and miss more of the nearest.
       plane_weight, pattern_weight: weight of the planes and of the 3×3 patterns in hand-made features.
-      features: a function from the game to its features; default: hand-made features.
+      features: a function from the game to its `Features`; default: hand-made features.
       store: an existing store, which outlives the search and is shared by all its searches and trees; they need the
         same game and features.
       options: options of a user's neighbour search.
 
     Raises:
-      InvalidParameter: a number out of range. InvalidSpecification: an unknown neighbour search.
+      InvalidParameter: a number out of range, or, once a search begins, features of another game.
+      InvalidSpecification: an unknown neighbour search.
     """
     check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
     if capacity is not None:
@@ -220,8 +221,8 @@ def remembering(
         _check_shared(store, memory, correct)
         if (capacity, neighbours, num_candidates, keep_states, options) != (None, None, None, False, {}):
             raise InvalidParameter("an existing store has its own capacity, neighbour search, options and positions")
-    if features is not None and (plane_weight, pattern_weight) != (1.0, 1.0):
-        raise InvalidParameter("plane_weight and pattern_weight need hand-made features, not `features`")
+    if features is not None and (dimension, plane_weight, pattern_weight) != (DIMENSION, 1.0, 1.0):
+        raise InvalidParameter("dimension, plane_weight and pattern_weight need hand-made features, not `features`")
     if num_candidates is not None:
         options = {**options, "num_candidates": num_candidates}
     features_of = features or partial(
@@ -245,6 +246,10 @@ def remembering(
 
     def build(game: Game, saved: Store | None = None) -> PositionMemory:
         game_features = features_of(game)
+        if not isinstance(game_features, Features):
+            raise InvalidParameter(f"features must give Features of the game, not {game_features!r}")
+        if game_features.game.name != game.name or not game_features.game.is_like(game):
+            raise InvalidParameter(f"these features are of {game_features.game.name}, and the search is of {game.name}")
         belongs_to = identity(game_features)
         if saved is None and memory is not None:
             saved = load(memory, belongs_to, neighbours)

@@ -19,7 +19,7 @@ def softmax_value(q: np.ndarray, temperature: float) -> float:
     Args:
       q: (n,) numbers, n ≥ 1. temperature: τ > 0, in the unit of q.
     """
-    return temperature * float(logsumexp(_scaled(q, temperature)))
+    return temperature * float(logsumexp(_scaled(q, temperature))) + float(np.max(q))
 
 
 def softmax_weights(q: np.ndarray, temperature: float) -> np.ndarray:
@@ -72,12 +72,14 @@ def samples_together(
 
 
 def _scaled(q: np.ndarray, temperature: float) -> np.ndarray:
+    """(q - max q)/τ, which leaves the softmax as it is, and is finite or -∞ for every τ."""
     values = np.asarray(q, float)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         raise InvalidParameter("q must be one row of finite numbers")
     if not 0.0 < temperature < math.inf:
         raise InvalidParameter(f"a temperature must be above 0, not {temperature}")
-    return values / temperature
+    with np.errstate(over="ignore"):
+        return (values - values.max()) / temperature
 
 
 def _check(sigma: float, alpha: float, num_neighbours: int, failure: float) -> None:

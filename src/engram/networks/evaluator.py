@@ -32,9 +32,6 @@ request_dtype = np.dtype(
     ]
 )
 
-_TRAITS = ("compiled", "state_dtype", "num_actions", "planes_shape")
-"""Attributes in which the search's game and the network's must agree."""
-
 
 class NetworkEvaluator(KernelEvaluator):
     """Evaluates batches of a game's positions with a network.
@@ -64,12 +61,12 @@ class NetworkEvaluator(KernelEvaluator):
         return int(self._asked[0])
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
-        """Policy (B, num_actions), value (B,) or None, and embedding (B, D) or None of B positions.
+        """Policy (B, num_actions), value (B,) or None, and embedding (B, D) or None of B positions; of a state, B = 1.
 
         Raises:
           InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
         """
-        states = np.asarray(states)
+        states = np.atleast_1d(states)
         room = getattr(self._rooms, "planes", None)
         if room is None or len(states) > len(room):
             room = self._rooms.planes = np.empty((len(states), *self._encode.shape), np.float32)
@@ -77,11 +74,15 @@ class NetworkEvaluator(KernelEvaluator):
         self._asked += len(planes)
         return self.backend.forward(planes)
 
+    def check_game(self, game: Game) -> None:
+        """Raises InvalidParameter: a game of other sizes than the network's."""
+        if not game.is_like(self._encode.game):
+            raise InvalidParameter(f"this evaluator is for {self._encode.game.name}, and not for {game.name}")
+
     def compiled(self, game: Game, batch: int) -> CompiledEvaluator | None:
         """See `KernelEvaluator`; None unless engram's own machine code computes the network."""
+        self.check_game(game)
         native, encode = native_of(self.backend), self._encode
-        if any(getattr(game, trait) != getattr(encode.game, trait) for trait in _TRAITS):
-            raise InvalidParameter(f"this evaluator is for {encode.game.name}, and not for {game.name}")
         if native is None or type(self) is not NetworkEvaluator:
             return None
         planes, request = np.empty((batch, math.prod(encode.shape)), np.float32), np.zeros(1, request_dtype)

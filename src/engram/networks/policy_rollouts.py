@@ -76,7 +76,7 @@ class PolicyRollouts:
     player to move.
 
     Raises:
-      InvalidParameter: a plain Python game.
+      InvalidParameter: a plain Python game, or another than the network's.
 
     Cost: as many batches of the network as the longest game has moves.
     """
@@ -84,6 +84,8 @@ class PolicyRollouts:
     def __init__(self, network: NetworkEvaluator, game: Game):
         if not game.compiled:
             raise InvalidParameter(f"{game.name} is a plain Python game: rollouts of a network need a compiled one")
+        if isinstance(network, NetworkEvaluator):
+            network.check_game(game)
         self._network, self._game = network, game
         self._legal = np.zeros(game.num_actions + SLACK, np.int32)
 
@@ -95,7 +97,7 @@ class PolicyRollouts:
         """
         game = self._game
         answer = self._network.evaluate(states)
-        positions = np.array(states, copy=True)
+        positions = np.array(states, ndmin=1)
         keys, signs, values = np.zeros(len(positions), np.uint64), np.zeros(len(positions)), np.zeros(len(positions))
         record, state_bytes = game.record("endings"), as_bytes(positions)
         _begin(record, state_bytes, keys, signs)

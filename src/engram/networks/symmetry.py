@@ -39,9 +39,16 @@ def turned(planes: np.ndarray, turns: np.ndarray, cells: np.ndarray) -> np.ndarr
 
     Args:
       turns: (B,) numbers of symmetries. cells: of `symmetry_tables`.
+
+    Raises:
+      InvalidParameter: symmetries of another board, or there is none of such a number.
     """
-    result = np.empty_like(planes)
-    _turn_all(rows_of(planes), turns, cells, rows_of(result))
+    if math.prod(planes.shape[2:]) != cells.shape[1]:  # compiled code trusts the sizes
+        raise InvalidParameter(f"these symmetries are not those of a board of {planes.shape[2:]}")
+    if np.shape(turns) != (len(planes),) or not ((turns >= 0) & (turns < len(cells))).all():
+        raise InvalidParameter(f"turns must be {len(planes)} numbers, 0 to {len(cells) - 1}, not {turns}")
+    result = np.empty(planes.shape, planes.dtype)
+    _turn_all(rows_of(np.ascontiguousarray(planes)), turns, cells, rows_of(result))
     return result
 
 
@@ -78,8 +85,6 @@ class RandomSymmetry(BackendWrapper):
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`; actions are those of the board before it was turned."""
-        if math.prod(planes.shape[2:]) != self._cells.shape[1]:  # compiled code trusts the sizes
-            raise InvalidParameter(f"these symmetries are not those of a board of {planes.shape[2:]}")
         turns = np.zeros(len(planes), np.int64)
         _draw(keys_of(planes), self._seed, len(self._cells), turns)
         answer = self.ask(turned(planes, turns, self._cells))

@@ -63,12 +63,10 @@ def comparing(base: Preset, network: str | None, layer: str | None, memory: Memo
         return replace(base, extensions=(remembering(**memory),), **changes)
     evaluator = NamedNetwork(network)
     layer, size = evaluator.layer(layer)
+    dimension = memory.pop("dimension", DIMENSION)
 
     def features(game: Game) -> Features:
-        return Features(
-            game, memory.get("dimension", DIMENSION), embedding_size=size,
-            embedding_name=f"{evaluator.identity}, {layer}",
-        )  # fmt: skip
+        return Features(game, dimension, embedding_size=size, embedding_name=f"{evaluator.identity}, {layer}")
 
     extensions = (remembering(**memory, features=features),)
     return replace(base, evaluator=replace(evaluator, embedding=layer), extensions=extensions, **changes)
