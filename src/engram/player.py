@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice as Choice  # noqa: PLC0414 - public here
 from engram.drivers.search import Search
-from engram.errors import EngramError
+from engram.errors import EngramError, InvalidParameter
 from engram.games.game import Game, State
 from engram.presets.catalogue import PRESETS
 from engram.registry import Registry
@@ -105,13 +106,13 @@ class UserPlayer(Player):
     """A user's own object as a player.
 
     Args:
-      inner: has `choose(state, limit, seed)`, which returns an action or a `Choice`; and optionally `warm_up`,
-        `new_game`, `played` and `close` as in `Player`.
-      text: canonical specification.
+      inner: has `choose(state, limit, seed)`, which returns an action, by its number or its name, or a `Choice`; and
+        optionally `warm_up`, `new_game`, `played` and `close` as in `Player`.
+      game: that it plays. text: canonical specification.
     """
 
-    def __init__(self, inner: Any, text: str):
-        self._inner = inner
+    def __init__(self, game: Game, inner: Any, text: str):
+        self._game, self._inner = game, inner
         self.text = text
         # A call from the match goes to the object if it has the method.
         for name in ("warm_up", "new_game", "played", "close"):
@@ -119,13 +120,24 @@ class UserPlayer(Player):
                 setattr(self, name, method)
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
-        """Calls the object, and measures the time if the object reports none."""
+        """Calls the object, and measures the time if the object reports none.
+
+        Raises:
+          IllegalAction: the action is not legal. InvalidParameter: a number of its `Choice` is out of range.
+        """
         begin = time.perf_counter()
-        action = self._inner.choose(state.copy(), limit, seed)  # the object may change its copy
+        choice = self._inner.choose(state.copy(), limit, seed)  # the object may change its copy
         seconds = time.perf_counter() - begin
-        if not isinstance(action, Choice):
-            return Choice(int(action), seconds=seconds)
-        return action if action.seconds else replace(action, seconds=seconds)
+        choice = choice if isinstance(choice, Choice) else Choice(choice)
+        for name, amount in (("simulations", choice.simulations), ("seconds", choice.seconds)):
+            if not 0 <= amount < math.inf:
+                raise InvalidParameter(f"{name} of a Choice must be 0 or more, and finite, not {amount!r}")
+        if choice.value is not None and self._game.bounds and not self._game.has("reward"):
+            largest = max(map(abs, self._game.bounds))
+            if abs(choice.value) > largest * (1.0 + 1e-6):  # more than by rounding
+                raise InvalidParameter(f"value of a Choice must be {-largest:g} to {largest:g}, not {choice.value!r}")
+        action = self._game.legal_action(state, choice.action)
+        return replace(choice, action=action, seconds=choice.seconds or seconds)
 
 
 PLAYERS: Registry[Callable[..., Player]] = Registry("player", reserved=PRESETS)

@@ -836,6 +836,49 @@ def test_a_player_gets_a_state_of_its_own():
     assert result.games == 2
 
 
+class Formed:
+    """Chooses the last legal move in a form of its own, and notes the moves that it hears of."""
+
+    def __init__(self, form):
+        self.form, self.heard = form, []
+
+    def choose(self, state, limit, seed):
+        return self.form(named_game("connect_four").legal_actions(state)[-1])
+
+    def played(self, action):
+        self.heard.append(action)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [lambda move: str(move + 1), lambda move: Choice(str(move + 1)), lambda move: Choice(np.int8(move)), np.array],
+)
+def test_a_move_in_any_form_is_recorded_and_told_as_it_is_played(form, monkeypatch):
+    records, plain = [], Results.add_games
+    monkeypatch.setattr(Results, "add_games", lambda self, key, games: (records.extend(games), plain(self, key, games)))
+    side = Formed(form)
+    match("connect_four", side, Formed(int), games=2, opening_moves=0, simulations=1)
+    assert side.heard == [move for record in records for move in record.moves]
+    assert records[0].moves[:7] == (6,) * 6 + (5,) and {type(move) for move in side.heard} == {int}
+
+
+@pytest.mark.parametrize(
+    ("choice", "fault"),
+    [
+        (3.9, r"connect_four: a move must be a number or a name, not 3\.9"),
+        (None, "connect_four: a move must be a number or a name, not None"),
+        (Choice(True), "connect_four: a move must be a number or a name, not True"),
+        (Choice(3, seconds=math.nan), "seconds of a Choice must be 0 or more, and finite, not nan"),
+        (Choice(3, seconds=-1.0), "seconds of a Choice must be 0 or more, and finite, not -1.0"),
+        (Choice(3, simulations=-5), "simulations of a Choice must be 0 or more, and finite, not -5"),
+        (Choice(3, value=5.0), "value of a Choice must be -1 to 1, not 5.0"),
+    ],
+)
+def test_a_choice_that_cannot_be_recorded_is_refused(choice, fault):
+    with pytest.raises(PlayerError, match=f"player A, Formed, failed in game 0 .*: {fault}$"):
+        match("connect_four", Formed(lambda move: choice), "random", games=2, opening_moves=0, simulations=1)
+
+
 class Says:
     """Plays the first move, and calls the game as it is told: by its colour and the number of its move."""
 

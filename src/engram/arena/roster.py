@@ -36,7 +36,7 @@ def player(game: Game, text: Any) -> Player:
     if isinstance(text, Preset):
         return SearchPlayer(game, text)
     if callable(getattr(text, "choose", None)):
-        return UserPlayer(text, str(getattr(text, "text", type(text).__name__)))
+        return UserPlayer(game, text, str(getattr(text, "text", type(text).__name__)))
     if not isinstance(text, str):
         raise InvalidSpecification(
             f"a player is a specification, a Preset or an object with a method choose, not {text!r}"
@@ -44,7 +44,7 @@ def player(game: Game, text: Any) -> Player:
     if is_in_file(text):
         result, canonical = from_file(text, game=game)
         if callable(getattr(result, "choose", None)):
-            return UserPlayer(result, canonical)
+            return UserPlayer(game, result, canonical)
         if not isinstance(result, (Preset, Operator, Definition)):
             raise InvalidSpecification(
                 f"{canonical} is neither a preset nor a player with a method choose(state, limit, seed)"

@@ -52,6 +52,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import operator
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
@@ -663,13 +664,32 @@ class Game:
         count = self._call("legal_actions", self._checked(state).ctypes.data, buffer.ctypes.data)
         return sorted(buffer[: max(0, min(count, self.num_actions))].tolist())
 
+    def legal_action(self, state: State, action: int | str) -> int:
+        """The number of a legal action, which is given by its number or its name.
+
+        Raises:
+          IllegalAction: the action is not legal here.
+        """
+        number = self.parse_action(action, state) if isinstance(action, str) else action
+        try:
+            if isinstance(number, bool):
+                raise TypeError
+            number = operator.index(number)
+        except TypeError:
+            raise IllegalAction(f"{self.name}: a move must be a number or a name, not {action!r}") from None
+        legal = self.legal_actions(state)
+        if number not in legal:
+            over = f"{self.action_name(number, state)} is not legal here" if legal else "the game is over"
+            raise IllegalAction(f"{self.name}: {over}")
+        return number
+
     def play(self, state: State, action: int | str) -> State:
         """The state after a legal action, given by its number or its name; the argument does not change.
 
         Raises:
           IllegalAction: the action is not legal here.
         """
-        action = self._legal(state, action)
+        action = self.legal_action(state, action)
         after = self._position(self._checked(state))
         self._call("play", after.ctypes.data, action)
         return after
@@ -890,17 +910,6 @@ class Game:
         position = np.ndarray((), self.state_dtype, bytearray(content.tobytes())).view(Position)
         position.game = self
         return position
-
-    def _legal(self, state: State, action: int | str) -> int:
-        """The number of a legal action."""
-        number = self.parse_action(action, state) if isinstance(action, str) else action
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-            raise IllegalAction(f"{self.name}: a move must be a number or a name, not {action!r}")
-        legal = self.legal_actions(state)
-        if number not in legal:
-            over = f"{self.action_name(int(number), state)} is not legal here" if legal else "the game is over"
-            raise IllegalAction(f"{self.name}: {over}")
-        return int(number)
 
     def _call(self, function: str, *arguments: int) -> Any:
         result = self.callbacks[function].from_python(*arguments)

@@ -358,7 +358,7 @@ class PythonGame(Game):
 
     @may_be_interrupted
     def play(self, state: Any, action: int | str) -> Any:
-        action = self._legal(state, action)
+        action = self.legal_action(state, action)
         after = self._copied(state)
         after.play(action)
         return after
