@@ -10,6 +10,7 @@ import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from importlib import import_module
 from numbers import Integral, Real
 from types import ModuleType
@@ -141,3 +142,30 @@ def check_whole(
             return int(number)
     span = "" if low is None else f", {low:,} or more" if high is None else f", {low:,} to {high:,}"
     raise kind(f"{what} must be a whole number{span}, not {number!r}")
+
+
+def check_fields(record: Any, **least: int) -> None:
+    """Makes the numbers and paths of a frozen record Python's own, as JSON takes them, by the types of its fields.
+
+    Args:
+      least: lower bounds of whole numbers, by their names.
+
+    Raises:
+      InvalidParameter: a field holds another thing than its type says; the sentence has its name.
+    """
+    for field in fields(record):
+        name, value, kind = field.name, getattr(record, field.name), str(field.type).split(" | ")[0]
+        if value is None and field.default is None:
+            continue
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if kind == "int":
+            value = check_whole(name, value, least.get(name))
+        elif kind == "float" and type(value) is not int:
+            if not is_number:
+                raise InvalidParameter(f"{name} must be a number, not {value!r}")
+            value = float(value)
+        elif kind == "str" and (is_number or value is None):
+            raise InvalidParameter(f"{name} must be a text, not {value!r}")
+        elif kind == "str" and isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        object.__setattr__(record, name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -23,7 +24,7 @@ from engram.cli.app import app
 from engram.conformance.search_contract import check_preset
 from engram.drivers.recollection import explain_memory, recollect
 from engram.drivers.search import Search
-from engram.errors import InvalidFile, InvalidSpecification
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.games.game import NATURE
 from engram.games.line.one_word import line
 from engram.memory import files
@@ -57,6 +58,18 @@ def test_building_goes_on_where_the_file_stands(tmp_path):
         build("tic_tac_toe", SEARCH, tmp_path / "parts", games=13, simulations=61, seed=3)
     with pytest.raises(InvalidSpecification, match="no memory"):
         build("tic_tac_toe", "uct", tmp_path / "none")
+
+
+def test_numbers_of_a_build_are_whole_numbers(tmp_path):
+    numbers = {"games": 2, "simulations": 20, "opening_moves": 1, "seed": 3}
+    each = [{name: kind(number) for name, number in numbers.items()} for kind in (int, np.int64)]
+    done = [build("tic_tac_toe", SEARCH, tmp_path / str(number), **options) for number, options in enumerate(each)]
+    assert done[0] == done[1] and (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
+    wrong = [("games", 1.5), ("games", math.inf), ("games", -1), ("opening_moves", None), ("opening_moves", 1.5)]
+    for name, number in [*wrong, ("seed", "x")]:
+        with pytest.raises(InvalidParameter, match=f"{name} must be a whole number"):
+            build("tic_tac_toe", SEARCH, tmp_path / "m", **{**numbers, name: number})
+    assert not (tmp_path / "m").exists()
 
 
 def test_nature_moves_in_the_games_of_a_memory(tmp_path):

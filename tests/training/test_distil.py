@@ -165,6 +165,17 @@ def test_a_stopped_distillation_goes_on_as_if_undisturbed(table_file, tmp_path):
         distil(replace(plan, min_visits=1 << 30), tmp_path / "other")
 
 
+def test_numbers_of_numpy_and_paths_and_seeds_of_any_size_make_a_plan(table_file, tmp_path):
+    plain = plan_for(table_file, steps=2, seed=1)
+    plan = replace(plain, steps=np.int64(2), seed=np.int64(1), learning_rate=np.float64(2e-3), table=table_file)
+    assert plan == plain and type(plan.seed) is int and plan.table == str(table_file)
+    for name, each in (("numpy", plan), ("large", replace(plain, seed=2**70))):
+        assert distil(each, tmp_path / name).done == 2
+    for wrong in ({"steps": 2.0}, {"min_visits": 0}, {"most": 0.5}, {"validation": "x"}, {"network": 3}):
+        with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+            replace(plain, **wrong)
+
+
 def test_rollouts_of_a_policy_are_for_the_player_to_move_and_repeat():
     game = engram.game("connect_four")
     torch.manual_seed(0)

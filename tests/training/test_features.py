@@ -209,7 +209,7 @@ def test_the_command_line(tmp_path):
     for wrong, message in (
         (["--network", "predictor"], "features(…), not predictor"),
         (["--network", "connect_four"], "is a network for connect_four, not for"),
-        (["--simulations", "10"], "64 simulations or more"),
+        (["--simulations", "10"], "simulations must be a whole number, 64 or more, not 10"),
     ):
         refused = CliRunner().invoke(app, ["train", "features", "-g", GAME, "-o", str(tmp_path / "no"), *wrong])
         assert refused.exit_code == 2 and message in " ".join(refused.stderr.split())

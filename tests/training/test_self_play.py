@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -401,13 +402,19 @@ def test_killed_training_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changed", [{"steps": 0}, {"reuse": 0.0}, {"learning_rate": -1.0}, {"gate_pairs": -1}, {"averaged_share": 1.5}]
-)
+    "changed",
+    [
+        {"steps": 0}, {"reuse": 0.0}, {"learning_rate": -1.0}, {"gate_pairs": -1}, {"averaged_share": 1.5},
+        {"steps": math.nan}, {"steps": math.inf}, {"steps": 1.5}, {"steps": True}, {"steps": "x"}, {"batch": 4.0},
+        {"window": 100.0}, {"seed": 0.5}, {"learning_rate": "x"}, {"network": None}, {"game": 5},
+    ],
+)  # fmt: skip
 def test_plans_that_make_no_sense(changed):
     with pytest.raises(InvalidParameter):
         plan(**changed)
-    with pytest.raises(InvalidParameter):
-        SelfPlayOptions(full_share=0.0)
+    for options in ({"full_share": 0.0}, {"num_games": 8.0}, {"temperature_moves": -1}, {"at_once": 0}):
+        with pytest.raises(InvalidParameter, match=next(iter(options))):
+            SelfPlayOptions(**options)
     with pytest.raises(InvalidParameter, match="at_once is 1 to the 8 games, not 9"):
         SelfPlayOptions(num_games=8, at_once=9)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -337,16 +338,34 @@ def test_an_opponent_in_training_may_have_its_own_budget():
     assert plan.key(own) != plan.key(replace(own, opponent="uct(exploration=0.5,simulations=8)"))
 
 
+def test_numbers_of_numpy_are_kept_in_the_file(tmp_path):
+    numbers = {"simulations": np.int64(20), "epsilon": np.float32(0.25), "capacity": np.int32(2000)}
+    done = {}
+    for name, settings in (("numpy", numbers), ("python", {name: value.item() for name, value in numbers.items()})):
+        plan = EvaluationPlan(every=numbers["simulations"], games=np.int64(2))
+        train(TdConfiguration("tic_tac_toe", **settings), tmp_path / name, episodes=3, plan=plan, database=":memory:")
+        done[name] = (tmp_path / name).read_bytes()
+    assert done["numpy"] == done["python"]
+
+
 @pytest.mark.parametrize("change", [{"epsilon": 1.5}, {"replay": -0.1}, {"simulations": 0}, {"discount": 2.0},
                                     {"game": "chess"}, {"opponent": "nobody"}, {"opponent": "uct,random"},
                                     {"opponent": "uct(opening_moves=2)"}, {"bootstrap": "worst"},
                                     {"capacity": 0}, {"opening_moves": -1}, {"earlier": 2.0}, {"snapshot_every": 0},
-                                    {"learn_from": "rollouts"},
+                                    {"learn_from": "rollouts"}, {"opening_moves": 1.5}, {"opponent": 5},
+                                    {"epsilon": "x"}, {"replay": True}, {"trace_decay": "x"},
                                     {"learn_from": "positions", "bootstrap": "best"}])  # fmt: skip
 def test_a_configuration_out_of_range_is_refused(change):
     with pytest.raises(EngramError):
         TdConfiguration(**{"game": "tic_tac_toe", **change})
-    for plan in ({"every": 0}, {"games": 3}):
+    for plan in (
+        {"every": 0},
+        {"games": 3},
+        {"every": 1.5},
+        {"every": math.nan},
+        {"games": 4.0},
+        {"opening_moves": -1},
+    ):
         with pytest.raises(InvalidParameter):
             EvaluationPlan(**plan)
 

@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from engram.errors import InvalidFile, InvalidParameter, check_whole
+from engram.errors import InvalidFile, InvalidParameter, check_fields, check_whole
 from engram.games.catalogue import game as game_of
 from engram.memory.values import table_files
 from engram.memory.values.positions import KnownPositions, known_positions
@@ -39,6 +39,7 @@ class DistilPlan(SupervisedPlan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_fields(self, min_visits=1, most=1)
         if not self.temperature > 0.0:
             raise InvalidParameter(f"the temperature is above 0, not {self.temperature}")
 

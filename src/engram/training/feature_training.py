@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_fields
 from engram.networks.architectures import FEATURES, architecture
 from engram.networks.encoding import Encoder
 from engram.networks.torch_backend import NetworkModule
@@ -43,7 +43,7 @@ class FeaturePlan(HeldOutPlan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("positions")
+        check_fields(self, positions=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,18 +52,19 @@ def build(
       seed: of openings and searches. progress: called after each game.
 
     Raises:
-      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, a path that
-        cannot be written, or one that another build writes.
+      InvalidSpecification: a search without memory. InvalidParameter: a number out of range.
+      InvalidFile: a file of another game, search or seed, a path that cannot be written, or one that another build
+        writes.
     """
-    if games < 0 or opening_moves < 0:
-        raise InvalidParameter(f"games and opening_moves must be 0 or more, not {games} and {opening_moves}")
+    games, opening_moves = check_whole("games", games, 0), check_whole("opening_moves", opening_moves, 0)
+    seed = check_whole("seed", seed)
     limit = Limit(simulations=simulations)
     player = Search(game, search)
     if player.preset.threads > 1:
         raise InvalidParameter("a memory is built by one thread: leave threads out")
     memory = position_memory(player.extensions, player.preset.text, "build")
     identity: dict[str, Any] = {
-        **files.identity(memory.features), "search": player.preset.text, "simulations": simulations,
+        **files.identity(memory.features), "search": player.preset.text, "simulations": limit.simulations,
         "opening_moves": opening_moves, "build_seed": seed,
     }  # fmt: skip
     path, sources = Path(path), text_digest([player.preset.text])

@@ -19,7 +19,7 @@ from engram.arena.sources import text_digest
 from engram.arena.truth.memory_truth import moves_below
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
-from engram.errors import InvalidFile, InvalidParameter, TooLarge
+from engram.errors import InvalidFile, InvalidParameter, TooLarge, check_fields
 from engram.games.catalogue import game as game_of
 from engram.games.game import SLACK, Game, State
 from engram.games.line.heuristics import is_line_game
@@ -55,8 +55,7 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.simulations < 4 * MEMBERS or (self.label_simulations is not None and self.label_simulations < 1):
-            raise InvalidParameter(f"a group needs {4 * MEMBERS} simulations or more, and a label at least 1")
+        check_fields(self, simulations=4 * MEMBERS, label_simulations=1)
         if not 0.0 <= self.random_share <= 1.0:
             raise InvalidParameter(f"a share is between 0 and 1, not {self.random_share}")
 

@@ -20,7 +20,7 @@ import torch
 
 from engram import storage
 from engram.arena.sources import text_digest
-from engram.errors import InvalidFile, InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter, check_fields
 from engram.games.catalogue import game as game_of
 from engram.networks.architectures import ARCHITECTURES, architecture, check_fit
 from engram.networks.by_name import find
@@ -51,7 +51,7 @@ class TrainingPlan:
       learning_rate, weight_decay, value_weight, averaged_share: as in `Learner`. seed: of all random numbers.
 
     Raises:
-      InvalidParameter: a number out of range.
+      InvalidParameter: a number out of range, or a setting of another type.
     """
 
     steps: int
@@ -63,17 +63,11 @@ class TrainingPlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self.check("steps", "batch")
+        check_fields(self, steps=1, batch=1)
         if not (self.learning_rate > 0.0 and self.weight_decay >= 0.0 and self.value_weight >= 0.0):
             raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
         if not 0.0 <= self.averaged_share <= 1.0:
             raise InvalidParameter(f"averaged_share is between 0 and 1, not {self.averaged_share}")
-
-    def check(self, *counts: str) -> None:
-        """Raises InvalidParameter unless all of these settings are 1 or more."""
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise InvalidParameter(f"{name} is 1 or more, not {getattr(self, name)}")
 
     @property
     def rates(self) -> dict[str, float]:
@@ -147,7 +141,7 @@ class TrainingRun(ABC):
 
     def __init__(self, plan: TrainingPlan, folder: str | Path, game: str):
         torch.set_num_threads(1)
-        torch.manual_seed(plan.seed)
+        torch.manual_seed(plan.seed % 2**64)  # it takes no larger ones
         self.plan: Any = plan
         self.folder = Path(folder)
         self.game = game_of(game)

@@ -16,7 +16,7 @@ import numpy as np
 from engram import storage
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
-from engram.errors import InvalidGame, InvalidParameter, InvalidSpecification
+from engram.errors import InvalidGame, InvalidParameter, InvalidSpecification, check_fields
 from engram.games.game import Game
 from engram.networks.encoding import Encoder
 from engram.presets.catalogue import preset as preset_of
@@ -64,15 +64,12 @@ class SelfPlayOptions:
     at_once: int | None = None
 
     def __post_init__(self) -> None:
-        if min(self.num_games, self.simulations, self.fast_simulations) < 1:
-            raise InvalidParameter("num_games, simulations and fast_simulations are 1 or more")
+        check_fields(self, num_games=1, simulations=1, fast_simulations=1, temperature_moves=0, at_once=1)
         if not 0.0 < self.full_share <= 1.0 or not 0.0 <= self.root_value_share <= 1.0:
             raise InvalidParameter("full_share is in (0, 1], root_value_share in [0, 1]")
-        if self.temperature_moves is not None and self.temperature_moves < 0:
-            raise InvalidParameter(f"temperature_moves is 0 or more, not {self.temperature_moves}")
         if not 0.0 < self.target_temperature <= 10.0:
             raise InvalidParameter(f"target_temperature is above 0 and at most 10, not {self.target_temperature}")
-        if self.at_once is not None and not 1 <= self.at_once <= self.num_games:
+        if self.batch > self.num_games:
             raise InvalidParameter(f"at_once is 1 to the {self.num_games} games, not {self.at_once}")
         RootNoise(self.noise_share, self.noise_concentration)
 

@@ -24,7 +24,7 @@ from engram import storage
 from engram.arena.match import match
 from engram.arena.sources import files_named
 from engram.arena.statistics import Sprt
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_fields
 from engram.fleet import AnyFleet, Link, check_workers, fleet, on_cluster
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
@@ -72,9 +72,9 @@ class SelfPlayPlan(TrainingPlan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("window", "first", "refresh", "gate_simulations")
-        if self.gate_pairs < 0 or not 0.0 < self.reuse < math.inf:
-            raise InvalidParameter("gate_pairs is 0 or more, reuse above 0")
+        check_fields(self, window=1, first=1, refresh=1, gate_simulations=1, gate_pairs=0)
+        if not 0.0 < self.reuse < math.inf:
+            raise InvalidParameter(f"reuse must be above 0, and finite, not {self.reuse}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,6 +141,7 @@ class RecordsPlan(SupervisedPlan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "data", tuple(map(str, self.data)))
         if not self.data:
             raise InvalidParameter("no records to learn from: give a file")
 

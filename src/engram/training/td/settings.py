@@ -13,7 +13,7 @@ from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
 from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_fields
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.memory.values.table import DEFAULT_CAPACITY, MAX_CAPACITY, Table
@@ -78,12 +78,10 @@ class TdConfiguration:
 
     def __post_init__(self) -> None:
         Limit(simulations=self.simulations)
+        check_fields(self, opening_moves=0, snapshot_every=1)
         for name in ("epsilon", "replay", "earlier"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise InvalidParameter(f"{name} must be in [0, 1], not {getattr(self, name)}")
-        for name, least in (("opening_moves", 0), ("snapshot_every", 1)):
-            if getattr(self, name) < least:
-                raise InvalidParameter(f"{name} must be {least} or more, not {getattr(self, name)}")
         if self.learn_from not in ("search", "positions"):
             raise InvalidParameter(f"learn_from is 'search' or 'positions', not {self.learn_from!r}")
         if self.learn_from == "positions" and self.bootstrap != "taken":
@@ -202,12 +200,9 @@ class EvaluationPlan:
     def __post_init__(self) -> None:
         if not all(isinstance(each, TdOpponent) for each in self.opponents):
             raise InvalidParameter("opponents of an EvaluationPlan are those of parse_opponents(text, game)")
-        if self.every < 1:
-            raise InvalidParameter(f"every must be 1 episode or more, not {self.every}")
-        if self.games < 2 or self.games % 2:
-            raise InvalidParameter(f"games must be even and at least 2, not {self.games}")
-        if self.opening_moves is not None and self.opening_moves < 0:
-            raise InvalidParameter(f"opening moves must be 0 or more, not {self.opening_moves}")
+        check_fields(self, every=1, games=2, opening_moves=0)
+        if self.games % 2:
+            raise InvalidParameter(f"games must be even, not {self.games}")
 
     def key(self, configuration: TdConfiguration) -> str:
         """The key of a training's points in the database."""
