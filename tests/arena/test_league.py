@@ -227,6 +227,9 @@ def test_a_league_is_a_set_of_ordinary_matches(tmp_path):
     own = [match for at, match in result.matches.items() if 2 in at]
     assert rows["uct"]["losses"] == sum(match.wins for match in own)  # the last of the texts is always B
     assert rows["uct"]["pentanomial"] == [sum(match.pentanomial[4 - k] for match in own) for k in range(5)]
+    game = engram.game("tic_tac_toe")
+    same = league(game, texts, games=6, simulations=20, seed=np.int64(4), workers=1, database=database)
+    assert json.dumps(same.to_json()) == json.dumps(result.to_json())
     # Another order of the players, and one player more, play no recorded game again.
     before = played(database)
     more = league("tic_tac_toe", [*texts[::-1], "rave"], games=6, simulations=20, seed=4, workers=1, database=database)
@@ -366,6 +369,10 @@ def test_ctrl_c_shows_the_league_so_far(tmp_path, skilled):
         (["uct", "random"], {"database": ":memory:"}, "needs a database"),
         (["uct", "random"], {"sprt": "elo0=0,elo1=5"}, "sprt"),
         (["uct", "random"], {"resign": 2.0}, "resign must be above 0"),
+        (["uct", "random"], {"seed": "x"}, "seed must be a whole number, not 'x'"),
+        (["uct", "random"], {"seed": 0.0}, "seed must be a whole number, not 0.0"),
+        (["uct", "random"], {"seed": None}, "seed must be a whole number, not None"),
+        (["uct", "random"], {"seed": True}, "seed must be a whole number, not True"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_sentence(tmp_path, players, options, sentence):

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from contextlib import closing
 
+import numpy as np
 import pytest
 from sqlalchemy import event, text
 
@@ -47,8 +48,15 @@ def test_games_come_back_as_they_went_in(tmp_path):
             (other, 2, 1, "1.0"),
         ]
         assert listed[0].configuration == CONFIGURATION
-        with pytest.raises(DatabaseError, match="no match number 99"):
-            results.match(99)
+        for number in (99, -1, 10**30):
+            with pytest.raises(DatabaseError, match=f"no match number {number}"):
+                results.match(number)
+        same = np.int64(match_id)
+        assert results.match(same) == listed[0] and len(results.counted_games(same)) == 3
+        assert results.games(same, first=np.int64(1), count=np.int64(1)) == [record(1)]
+        for arguments in ({"match_id": 1.0}, {"match_id": 10**30}, {"first": None}, {"count": "2"}):
+            with pytest.raises(InvalidParameter, match=f"{next(iter(arguments))} must be a whole number"):
+                results.games(**{"match_id": match_id, **arguments})
 
 
 def test_a_match_is_found_again_and_grows(tmp_path):

@@ -204,14 +204,15 @@ def league(
         check_whole(name, number, int(least))
         if number % 2 and name != "swiss":
             raise InvalidParameter(f"{name} of a league must be even (each opening is played twice), not {number}")
-    texts, seed = _texts(game, players), options.get("seed", 0)
+    texts, seed = _texts(game, players), check_whole("seed", options.get("seed", 0))
+    game_name = getattr(game, "name", game)  # of a `Game`, which a match takes, too
     total = games * (math.comb(len(texts), 2) if swiss is None else swiss * (len(texts) // 2)) + focus
     _LOG.info("league of %d players of %s, at most %d games", len(texts), game, total)
     matches: dict[tuple[int, int], MatchResult] = {}
     quotas: Counter[tuple[int, int]] = Counter()
 
     def result(complete: bool) -> LeagueResult:
-        return LeagueResult(game, texts, matches, rate(len(texts), matches), complete)
+        return LeagueResult(game_name, texts, matches, rate(len(texts), matches), complete)
 
     try:
         for pairings, extra in _schedule(len(texts), games, swiss, focus, matches):

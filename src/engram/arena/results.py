@@ -22,10 +22,11 @@ from sqlalchemy.engine import Connection
 
 from engram.arena.database import DEFAULT_DATABASE, MEMORY, Database
 from engram.arena.game_record import COUNTED, FIRST_ID, NEEDED, GameRecord, configuration_key, counted, moves_text
-from engram.errors import DatabaseError
+from engram.errors import DatabaseError, check_whole
 
 __all__ = ["DEFAULT_DATABASE", "MEMORY", "Claim", "MatchRecord", "Results"]
 _LOG = logging.getLogger(__name__)
+_MOST = 2**63 - 1  # the largest number that a database holds
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,8 @@ class Results(Database):
 
     def games(self, match_id: int, *, first: int = 0, count: int | None = None) -> list[GameRecord]:
         """The recorded games of a match in order, from a number on; at most `count` of them."""
+        match_id, first = check_whole("match_id", match_id, 0, _MOST), check_whole("first", first, 0, _MOST)
+        count = None if count is None else check_whole("count", count, 0, _MOST)
         wanted = (_GAME.c.match_id == match_id) & (_GAME.c.number >= first)
         ordered = sql.select(*_RECORD).where(wanted).order_by(_GAME.c.number).limit(count)
         with self.reading() as connection:
@@ -195,6 +198,7 @@ class Results(Database):
 
     def counted_games(self, match_id: int, after: int = FIRST_ID) -> np.ndarray:
         """The recorded games of a match whose `id` is above `after`, as an array of `COUNTED`."""
+        match_id = check_whole("match_id", match_id, 0, _MOST)
         with self.reading() as connection:
             return self.counted_in(connection, match_id, after)
 
@@ -217,10 +221,11 @@ class Results(Database):
         Raises:
           DatabaseError: there is no such match.
         """
-        with self.reading() as connection:
-            row = connection.execute(_MATCHES.where(_MATCH.c.id == match_id)).first()
-            if row is not None:
-                return _match_record(row)
+        if 0 <= check_whole("match_id", match_id) <= _MOST:
+            with self.reading() as connection:
+                row = connection.execute(_MATCHES.where(_MATCH.c.id == int(match_id))).first()
+                if row is not None:
+                    return _match_record(row)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
 
 
