@@ -17,7 +17,7 @@ from engram.arena.exact_values import exact_values
 from engram.arena.match import match
 from engram.arena.truth.backup_truth import solved_positions, truth
 from engram.cli.app import app
-from engram.errors import EngramError, InvalidGame, InvalidSpecification, TooLarge
+from engram.errors import EngramError, InvalidGame, InvalidSpecification, InvalidState, TooLarge
 from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
 from tests.games_for_tests import Heap, WalkPosition, walk
@@ -197,6 +197,18 @@ def test_the_solver_plays_small_games_perfectly():
         state = dots.play_moves(position.moves)
         actions, value = exact.best(state)
         assert (tuple(actions), value) == (position.keeping, position.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"), [("tic_tac_toe", [0, 1, 2, 4, 3, 5, 7, 6, 8]), ("dots_and_boxes:1,1", [0, 1, 2, 3])]
+)
+def test_no_action_is_best_where_the_game_is_over_or_another(name, moves):
+    game = engram.game(name)
+    exact = exact_values(game)
+    with pytest.raises(InvalidState, match="the game is over, so there is no best action"):
+        exact.best(game.play_moves(moves))
+    with pytest.raises(InvalidState, match=r"this is (not )?a state of"):
+        exact.best(engram.game("connect_four").initial_state())
 
 
 @pytest.mark.parametrize("name", ["dots", "samegame", "two players", "Python, one player"])

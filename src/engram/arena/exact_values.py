@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from engram.arena.enumeration import Enumeration
-from engram.errors import InvalidSpecification
+from engram.errors import InvalidSpecification, InvalidState
 from engram.games.game import Game, State, random_line
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import is_line_game
@@ -54,8 +54,17 @@ class ExactValues(ABC):
         """Each legal action of a position with the value that it leaves."""
 
     def best(self, state: State) -> tuple[list[int], float]:
-        """The actions of a perfect player, ascending, and the value of the position."""
+        """The actions of a perfect player, ascending, and the value of the position.
+
+        Raises:
+          InvalidState: the game is over, or the state is of another game.
+        """
+        self._check(state)
         return self.best_of(self.of_actions(state))
+
+    def _check(self, state: State) -> None:
+        if self._game.is_over(state):
+            raise InvalidState(f"{self._game.name}: the game is over, so there is no best action")
 
     def best_of(self, values: dict[int, float]) -> tuple[list[int], float]:
         """The actions of the highest value, up to rounding, and that value."""
@@ -101,6 +110,7 @@ class SolvedLines(ExactValues):
         return {int(action): float(np.sign(scores[action])) for action in np.flatnonzero(scores != ILLEGAL)}
 
     def best(self, state: State) -> tuple[list[int], float]:
+        self._check(state)
         scores = self._scores(state)
         return np.flatnonzero(scores == scores.max()).tolist(), float(np.sign(scores.max()))
 
