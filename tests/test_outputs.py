@@ -327,6 +327,9 @@ def test_charts_take_numpy_and_refuse_curves_that_do_not_fit():
     for curve, options in ((Series("a", [1, 2], [1]), {}), (Series("a", [0, 1], [1, 2]), {"log_x": True})):
         with pytest.raises(InvalidParameter, match="the curve 'a' of 't' needs"):
             Chart("t", [curve], x="x", y="y", **options)
+    for options in ({"low": 0.0}, {"high": 1.0}, {"format": "zz"}, {"scale": "zz"}):
+        with pytest.raises(InvalidParameter, match=next(iter(options))):
+            Chart("t", [], x="x", y="y", **options)
 
 
 def test_a_pickled_result_shows_no_bare_numbers():

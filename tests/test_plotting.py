@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from engram.errors import InvalidFile, MissingPackage
+from engram.errors import InvalidFile, InvalidParameter, MissingPackage
 from engram.pictures.chart import Chart, Series, draw
 from engram.plotting import new_figure, save
 
@@ -52,6 +52,11 @@ def test_a_picture_has_the_format_of_its_name(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(start)
     with pytest.raises(InvalidFile, match=r"ends in .png, .pdf or .svg"):
         save(new_figure("a test"), tmp_path / "d.jpg")
+    chart = Chart("t", [Series("a", [1, 2], [1, 2])], x="x", y="y")
+    draw(str(tmp_path / "e.png"), "t", [chart])
+    assert (tmp_path / "e.png").exists()
+    with pytest.raises(InvalidParameter, match=r"f\.png has no chart"):
+        draw(tmp_path / "f.png", "t", [])
 
 
 def test_a_legend_names_every_curve_and_fits(tmp_path):

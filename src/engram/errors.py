@@ -160,10 +160,10 @@ def check_fields(record: Any, **least: int) -> None:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if kind == "int":
             value = check_whole(name, value, least.get(name))
-        elif kind == "float" and type(value) is not int:
+        elif kind == "float":
             if not is_number:
                 raise InvalidParameter(f"{name} must be a number, not {value!r}")
-            value = float(value)
+            value = int(value) if isinstance(value, Integral) else float(value)
         elif kind == "str" and (is_number or value is None):
             raise InvalidParameter(f"{name} must be a text, not {value!r}")
         elif kind == "str" and isinstance(value, os.PathLike):

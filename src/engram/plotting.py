@@ -21,18 +21,18 @@ def new_figure(what: str, **options: Any) -> Any:
     return optional_package("matplotlib.figure", "Matplotlib", "plots", what).Figure(**options)
 
 
-def format_of(file: Path) -> str:
+def format_of(file: str | Path) -> str:
     """The format of a picture by the end of its name.
 
     Raises:
       InvalidFile: it is none of .png, .pdf and .svg.
     """
-    if (ending := file.suffix.lower()) not in (".png", ".pdf", ".svg"):
+    if (ending := Path(file).suffix.lower()) not in (".png", ".pdf", ".svg"):
         raise InvalidFile(f"{file}: a picture's name ends in .png, .pdf or .svg")
     return ending[1:]
 
 
-def check_picture(file: Path, what: str) -> None:
+def check_picture(file: str | Path, what: str) -> None:
     """Checks, before long work, that a picture could be saved here.
 
     Args:
@@ -46,7 +46,7 @@ def check_picture(file: Path, what: str) -> None:
     format_of(file)
 
 
-def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
+def save(figure: Any, file: str | Path, *, dpi: int = 110) -> None:
     """Writes a figure as its name says: .png, .pdf or .svg.
 
     Raises:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engram.errors import EngramError, InvalidParameter, InvalidSpecification
 from engram.presets.catalogue import preset
 from engram.tuning.sampler import unit_of, units, value_at
-from engram.tuning.space import Alternatives, Tunable, parse_tunable, space
+from engram.tuning.space import Alternatives, Space, Tunable, parse_tunable, space
 
 
 def test_values_become_a_search_that_can_be_made():
@@ -101,6 +101,13 @@ def test_what_is_no_range(text):
 def test_ranges_that_are_none(text):
     with pytest.raises(InvalidParameter):
         parse_tunable(text)
+
+
+def test_ends_of_a_range_are_numbers_and_a_space_has_ranges():
+    with pytest.raises(InvalidParameter, match="low must be a number, not 'x'"):
+        Tunable("a", "x", 3)
+    with pytest.raises(InvalidParameter, match="a Space has Tunable and Alternatives"):
+        Space("uct", ("exploration=0:1",))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -31,10 +33,12 @@ from engram.arena.database import Database
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.cli.app import app
-from engram.errors import DatabaseError, EngramError, InvalidSpecification
+from engram.errors import DatabaseError, EngramError, InvalidParameter, InvalidSpecification
+from engram.tuning.charts import write_report
+from engram.tuning.findings import findings
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
-from engram.tuning.space import space
+from engram.tuning.space import Space, Tunable, space
 from engram.tuning.study import CLAIM, RECOMMENDED, Study, recorded_study
 from tests.progress import num_recorded
 
@@ -93,6 +97,34 @@ def test_a_study_spends_its_games_and_confirms_on_fresh_ones(tmp_path):
     again.search(lambda progress: pytest.fail("nothing was left to play"))
     assert again.confirm().match_id == result.match_id
     assert games_by_match(file) == played
+
+
+@pytest.mark.parametrize("number", [60.0, 100.5, math.nan, math.inf, "60"])
+def test_a_budget_is_of_whole_games(number, tmp_path):
+    for name in ("max_games", "trial_games", "confirm_games"):
+        with pytest.raises(InvalidParameter, match=f"{name} must be a whole number, not {number!r}"):
+            Study(objective(tmp_path / "s"), **{"max_games": 100, "trial_games": 20, name: number})
+
+
+def test_a_database_may_be_a_path_and_ranges_may_be_numbers_of_numpy(tmp_path):
+    ranges = (
+        Tunable("exploration", np.float32(0.25), np.float32(3)),
+        Tunable("expand_after", np.int64(1), 4, integer=True),
+    )
+    plain = Tunable("exploration", 0.25, 3.0), Tunable("expand_after", 1, 4, integer=True)
+    path = tmp_path / "s.sqlite"
+    begun = [
+        Study(replace(objective(path), database=file, space=Space("uct", tunables)), max_games=100, trial_games=20)
+        for file, tunables in ((path, ranges), (str(path), plain))
+    ]
+    names = {each.optuna.study_name for each in begun}
+    assert len(names) == 1 and recorded_study(path, names.pop())[0].tunables == plain
+
+
+def test_an_objective_that_cannot_be_named_is_no_fault_of_the_database(tmp_path, monkeypatch):
+    monkeypatch.setattr(MatchObjective, "identity", property(lambda self: 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        study(tmp_path / "s.sqlite")
 
 
 def test_the_games_and_the_study_lie_in_the_file_that_was_named(tmp_path, monkeypatch):
@@ -374,8 +406,10 @@ def test_a_study_of_words_is_resumed_confirmed_and_reported(tmp_path):
     assert "backup, the rest as recommended" in page and "Score along exploration" in page
     with closing(sqlite3.connect(file)) as database:
         (name,) = database.execute("select study_name from studies").fetchone()
-    recorded, entries, _ = recorded_study(file, name)
+    recorded, entries, seed = recorded_study(file, name)
     assert recorded.alternatives[0].name == "backup" and {len(entry.point) for entry in entries} == {4}
+    write_report(str(tmp_path / "again"), "A title", recorded, findings(recorded, entries, seed), None)
+    assert sorted(file.name for file in (tmp_path / "again").iterdir()) == ["index.html", "tuning.json", "tuning.png"]
 
 
 def test_a_word_of_which_no_player_is_made_is_refused_before_a_trial(tmp_path):

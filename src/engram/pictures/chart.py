@@ -74,6 +74,12 @@ class Chart:
     dots: Sequence[tuple[float, float, float]] = ()
 
     def __post_init__(self) -> None:
+        words = {"format": ("number", "percent", "signed"), "scale": ("", "log", "asinh")}
+        for name, allowed in words.items():
+            if getattr(self, name) not in allowed:
+                raise InvalidParameter(f"{name} of a chart must be one of {allowed}, not {getattr(self, name)!r}")
+        if (self.low is None) != (self.high is None):
+            raise InvalidParameter(f"low and high of a chart go together, not {self.low} and {self.high}")
         for series in self.series:
             lengths = {len(series.x), len(series.y), *(len(ends) for ends in (series.low, series.high) if len(ends))}
             if len(lengths) > 1 or (self.log_x and any(not x > 0 for x in series.x)):
@@ -163,7 +169,12 @@ class Chart:
 
 
 def draw(
-    file: Path, title: str, charts: Sequence[Chart], *, columns: int = 3, more: Sequence[Callable[[Any], None]] = ()
+    file: str | Path,
+    title: str,
+    charts: Sequence[Chart],
+    *,
+    columns: int = 3,
+    more: Sequence[Callable[[Any], None]] = (),
 ) -> None:
     """Draws charts side by side into a picture, see `engram.plotting.save`, written whole or not at all.
 
@@ -171,9 +182,11 @@ def draw(
       columns: most in a row. more: functions that draw further panels on axes of Matplotlib.
 
     Raises:
-      MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written.
+      MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written. InvalidParameter: no chart.
     """
     panels = [*(chart.plot for chart in charts), *more]
+    if not panels:
+        raise InvalidParameter(f"the picture {file} has no chart")
     columns = min(columns, len(panels))
     rows = math.ceil(len(panels) / columns)
     figure = new_figure("a picture", figsize=(5.5 * columns, 4.5 * rows), layout="constrained")

@@ -39,7 +39,7 @@ def paper_profiles(rule: str, u: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def write_report(
-    folder: Path, title: str, space: Space, findings: Findings, confirmation: MatchResult | None, *,
+    folder: str | Path, title: str, space: Space, findings: Findings, confirmation: MatchResult | None, *,
     command: str = "", settings: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Writes the three files of a report, each whole or not at all.
@@ -53,6 +53,7 @@ def write_report(
     data = _data(title, space, findings, confirmation)
     if confirmation is not None:  # a report is published, so it shows the name and neither path nor URL
         data["confirmation"]["database"] = Path(confirmation.database or "").name
+    folder = Path(folder)
     make_folder(folder)
     shown = curves(space, findings)
 

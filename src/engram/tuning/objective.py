@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration, MatchSetup, configure
@@ -45,7 +46,7 @@ class MatchObjective:
     opening_moves: int | None
     resign: float | None
     seed: int
-    database: str
+    database: str | Path
 
     @property
     def identity(self) -> dict[str, Any]:

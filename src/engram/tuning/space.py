@@ -17,7 +17,7 @@ from typing import Any
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from engram.errors import InvalidParameter, InvalidSpecification, check_whole
+from engram.errors import InvalidParameter, InvalidSpecification, check_fields, check_whole
 from engram.specification import Specification, Value, parse, value_text
 from engram.tuning.sampler import Knots, SearchSpace, is_too_wide, num_coordinates, values_at
 from engram.user_files import is_in_file, load
@@ -45,6 +45,7 @@ class Tunable:
     integer: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise InvalidParameter(f"{self.name}: a range goes from low to high, not {self.low:g}:{self.high:g}")
         if self.log and self.low <= 0:
@@ -101,6 +102,8 @@ class Space:
     tunables: tuple[Tunable | Alternatives, ...]
 
     def __post_init__(self) -> None:
+        if not all(isinstance(tunable, Tunable | Alternatives) for tunable in self.tunables):
+            raise InvalidParameter("a Space has Tunable and Alternatives; `space(search, tune=[...])` reads texts")
         if not self.names:
             raise InvalidParameter("nothing to tune: give --knots or --tune")
         for name in self.names:

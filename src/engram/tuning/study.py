@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -33,7 +34,7 @@ from engram.arena.database import Database, redacted, url_of
 from engram.arena.ongoing_game import SideAError
 from engram.arena.report import MatchResult
 from engram.cluster.node import build
-from engram.errors import DatabaseError, EngramError, InvalidParameter
+from engram.errors import DatabaseError, EngramError, InvalidParameter, check_whole
 from engram.fleet import Link, release_workers
 from engram.interrupts import interrupts_later
 from engram.tuning import sampler
@@ -82,7 +83,8 @@ class Study:
       acquisition: as in `NoisySampler`; processes of one study may differ in it.
 
     Raises:
-      InvalidParameter: the budget is too small, or no such acquisition. DatabaseError: the database cannot be used.
+      InvalidParameter: a budget that is too small or not whole, or no such acquisition. DatabaseError: the database
+        cannot be used.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class Study:
         trial_games: int = 400, acquisition: str = "gain",
     ):  # fmt: skip
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+        max_games, trial_games = check_whole("max_games", max_games), check_whole("trial_games", trial_games)
+        confirm_games = None if confirm_games is None else check_whole("confirm_games", confirm_games)
         self.confirm_games = _even(max_games / 5) if confirm_games is None else confirm_games
         self.search_games = max_games - self.confirm_games
         fresh, left = self.confirm_games, self.search_games
@@ -112,9 +116,10 @@ class Study:
             )  # fmt: skip
         except ValueError as error:
             raise InvalidParameter(str(error)) from None
+        identity = objective.identity
         with self._database_errors(Exception):  # damaged rows make Optuna and SQLAlchemy raise almost anything
             self.optuna = self._open()
-            self.optuna.set_user_attr(IDENTITY, objective.identity)
+            self.optuna.set_user_attr(IDENTITY, identity)
             self._check_rows()
         with interrupts_later():  # the first points read a table, and SciPy would lose a Ctrl-C meanwhile
             qmc.Sobol(1)
@@ -392,7 +397,7 @@ class Study:
             raise DatabaseError(redacted(f"the study {fault} {self.objective.database}: {reason}")) from None
 
 
-def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], int]:
+def recorded_study(database: str | Path, name: str) -> tuple[Space, list[Observation], int]:
     """The space, the observations and the seed of a study, as its database holds them; nothing is written.
 
     Raises:
@@ -416,9 +421,9 @@ def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
     Study(objective, **budget).search()
 
 
-def _storage(database: str) -> optuna.storages.BaseStorage:
+def _storage(database: str | Path) -> optuna.storages.BaseStorage:
     """Optuna's storage in the same database as the games."""
-    url = url_of(database)
+    url = url_of(str(database))
     is_sqlite = url.get_backend_name() == "sqlite"
     server = {"pool_pre_ping": True, "connect_args": {"client_encoding": "utf8"}}
     options = {"connect_args": {"timeout": 30.0}} if is_sqlite else server
