@@ -186,6 +186,8 @@ def test_a_place_is_checked_before_long_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda place, mode: str(place) != str(tmp_path) and access(place, mode))
     with pytest.raises(InvalidFile, match="file cannot be written: its folder is read-only"):
         durable.check_place(tmp_path / "file")
+    with pytest.raises(InvalidFile, match="a cannot be written: File name too long"):
+        durable.check_place(writable / ("a" * 300))
     for place in (tmp_path / "link", tmp_path / "pipe", os.devnull, "/dev/stdout"):
         durable.check_place(place)
 

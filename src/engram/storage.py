@@ -216,14 +216,16 @@ def check_place(path: str | Path) -> None:
     """Checks, before long work, that `save` could write a file here.
 
     Raises:
-      InvalidFile: it is a folder, or its folder does not exist or is read-only.
+      InvalidFile: it is a folder, its name is too long, or its folder does not exist or is read-only.
     """
     try:
-        folder = Path(os.path.realpath(path)).parent
-    except OSError:
+        folder, is_folder = Path(os.path.realpath(path)).parent, Path(path).is_dir()
+    except FileNotFoundError:
         raise InvalidFile(f"{path} cannot be written: the working folder was removed") from None
+    except OSError as error:  # a name that is too long
+        raise InvalidFile(f"{path} cannot be written: {error.strerror}") from None
     for holds, reason in (
-        (Path(path).is_dir(), "it is a folder"),
+        (is_folder, "it is a folder"),
         (not folder.is_dir(), "its folder does not exist"),
         (not (_is_stream(path) or os.access(folder, os.W_OK | os.X_OK)), "its folder is read-only"),
     ):

@@ -193,6 +193,8 @@ def test_a_program_on_its_own(fake):
     program.close()
     with pytest.raises(GtpFailure):
         program.ask("name")
+    with pytest.raises(GtpFailure, match="'' cannot be started"):
+        GtpProgram("", 10.0)
 
 
 @pytest.mark.skipif(GNUGO is None, reason="GNU Go is not installed")

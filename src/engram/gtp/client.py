@@ -58,7 +58,7 @@ class GtpProgram:
                 words_of(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 text=True, encoding="utf-8", errors="replace", **options,
             )  # fmt: skip
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, IndexError) as error:  # IndexError: no word
             raise GtpFailure(f"{command!r} cannot be started: {error}") from None
         threading.Thread(target=self._listen, daemon=True).start()
 
