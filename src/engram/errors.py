@@ -157,14 +157,13 @@ def check_fields(record: Any, **least: int) -> None:
         name, value, kind = field.name, getattr(record, field.name), str(field.type).split(" | ")[0]
         if value is None and field.default is None:
             continue
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
         if kind == "int":
             value = check_whole(name, value, least.get(name))
         elif kind == "float":
-            if not is_number:
+            if not is_real(value):
                 raise InvalidParameter(f"{name} must be a number, not {value!r}")
             value = int(value) if isinstance(value, Integral) else float(value)
-        elif kind == "str" and (is_number or value is None):
+        elif kind == "str" and (is_real(value) or value is None):
             raise InvalidParameter(f"{name} must be a text, not {value!r}")
         elif kind == "str" and isinstance(value, os.PathLike):
             value = os.fspath(value)

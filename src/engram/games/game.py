@@ -55,7 +55,6 @@ import math
 import operator
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
 from types import FunctionType
 from typing import Any, TypedDict, Unpack, cast
 
@@ -63,7 +62,7 @@ import numba
 import numpy as np
 from numba import carray, types
 
-from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidState, check_whole, nearest
+from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidState, check_whole, is_real, nearest
 from engram.games.scene import Scene
 from engram.games.symmetry import Symmetry, identity
 from engram.native.buffers import buffers
@@ -510,7 +509,7 @@ class Game:
                 raise InvalidGame(f"{name}: planes_shape must be (channels, height, width), not {planes_shape!r}")
             for size in planes_shape:
                 check_whole(f"{name}: each number of planes_shape", size, 1, None, InvalidGame)
-        if isinstance(discount, bool) or not isinstance(discount, Real) or not 0.0 < float(discount) <= 1.0:
+        if not is_real(discount) or not 0.0 < discount <= 1.0:
             raise InvalidGame(f"{name}: discount must be above 0 and at most 1, not {discount!r}")
         self.name, self.num_actions, self.max_moves = name, num_actions, max_moves
         self.planes_shape, self.max_history = planes_shape, 0
