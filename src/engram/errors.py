@@ -151,7 +151,7 @@ def check_fields(record: Any, **least: int) -> None:
       least: lower bounds of whole numbers, by their names.
 
     Raises:
-      InvalidParameter: a field holds another thing than its type says; the sentence has its name.
+      InvalidParameter: a field of a number, a text or a switch holds another thing; the sentence has its name.
     """
     for field in fields(record):
         name, value, kind = field.name, getattr(record, field.name), str(field.type).split(" | ")[0]
@@ -163,6 +163,8 @@ def check_fields(record: Any, **least: int) -> None:
             if not is_real(value):
                 raise InvalidParameter(f"{name} must be a number, not {value!r}")
             value = int(value) if isinstance(value, Integral) else float(value)
+        elif kind == "bool" and not isinstance(value, bool):
+            raise InvalidParameter(f"{name} must be True or False, not {value!r}")
         elif kind == "str" and (is_real(value) or value is None):
             raise InvalidParameter(f"{name} must be a text, not {value!r}")
         elif kind == "str" and isinstance(value, os.PathLike):

@@ -12,7 +12,8 @@ from typing import Any
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice as Choice  # noqa: PLC0414 - public here
 from engram.drivers.search import Search
-from engram.errors import EngramError, InvalidParameter
+from engram.errors import EngramError, InvalidParameter, check_whole, is_real
+from engram.games.bounds import is_within
 from engram.games.game import Game, State
 from engram.presets.catalogue import PRESETS
 from engram.registry import Registry
@@ -129,13 +130,14 @@ class UserPlayer(Player):
         choice = self._inner.choose(state.copy(), limit, seed)  # the object may change its copy
         seconds = time.perf_counter() - begin
         choice = choice if isinstance(choice, Choice) else Choice(choice)
-        for name, amount in (("simulations", choice.simulations), ("seconds", choice.seconds)):
-            if not 0 <= amount < math.inf:
-                raise InvalidParameter(f"{name} of a Choice must be 0 or more, and finite, not {amount!r}")
-        if choice.value is not None and self._game.bounds and not self._game.has("reward"):
-            largest = max(map(abs, self._game.bounds))
-            if abs(choice.value) > largest * (1.0 + 1e-6):  # more than by rounding
-                raise InvalidParameter(f"value of a Choice must be {-largest:g} to {largest:g}, not {choice.value!r}")
+        check_whole("simulations of a Choice", choice.simulations, 0, 2**63 - 1)
+        if not (is_real(choice.seconds) and 0.0 <= choice.seconds < math.inf):
+            raise InvalidParameter(f"seconds of a Choice must be 0 or more, and finite, not {choice.seconds!r}")
+        value, bounds = choice.value, None if self._game.has("reward") else self._game.bounds
+        if value is not None and not (
+            is_real(value) and (bounds is None or math.isnan(value) or is_within.py_func(value, *bounds))
+        ):
+            raise InvalidParameter(f"value of a Choice must be None or within {bounds or 'all numbers'}, not {value!r}")
         action = self._game.legal_action(state, choice.action)
         return replace(choice, action=action, seconds=choice.seconds or seconds)
 

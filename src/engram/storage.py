@@ -219,13 +219,16 @@ def check_place(path: str | Path) -> None:
       InvalidFile: it is a folder, its name is too long, or its folder does not exist or is read-only.
     """
     try:
-        folder, is_folder = Path(os.path.realpath(path)).parent, Path(path).is_dir()
-    except FileNotFoundError:
+        folder = Path(os.path.realpath(path)).parent
+    except OSError:
         raise InvalidFile(f"{path} cannot be written: the working folder was removed") from None
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)
     except OSError as error:  # a name that is too long
         raise InvalidFile(f"{path} cannot be written: {error.strerror}") from None
     for holds, reason in (
-        (is_folder, "it is a folder"),
+        (os.path.isdir(path), "it is a folder"),
         (not folder.is_dir(), "its folder does not exist"),
         (not (_is_stream(path) or os.access(folder, os.W_OK | os.X_OK)), "its folder is read-only"),
     ):

@@ -870,8 +870,10 @@ def test_a_move_in_any_form_is_recorded_and_told_as_it_is_played(form, monkeypat
         (Choice(True), "connect_four: a move must be a number or a name, not True"),
         (Choice(3, seconds=math.nan), "seconds of a Choice must be 0 or more, and finite, not nan"),
         (Choice(3, seconds=-1.0), "seconds of a Choice must be 0 or more, and finite, not -1.0"),
-        (Choice(3, simulations=-5), "simulations of a Choice must be 0 or more, and finite, not -5"),
-        (Choice(3, value=5.0), "value of a Choice must be -1 to 1, not 5.0"),
+        (Choice(3, simulations=-5), "simulations of a Choice must be a whole number, 0 to .*"),
+        (Choice(3, simulations=10**30), "simulations of a Choice must be a whole number, 0 to .*"),
+        (Choice(3, value=5.0), r"value of a Choice must be None or within \(-1.0, 1.0\), not 5.0"),
+        (Choice(3, value="x"), r"value of a Choice must be None or within \(-1.0, 1.0\), not 'x'"),
     ],
 )
 def test_a_choice_that_cannot_be_recorded_is_refused(choice, fault):

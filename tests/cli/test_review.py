@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -61,7 +62,8 @@ def test_moves_that_do_not_belong_to_the_positions_are_refused():
     ):
         with pytest.raises(error):
             review("tic_tac_toe", positions_of(ACTIONS), actions, "uct", simulations=50)
-    assert review("tic_tac_toe", positions_of(ACTIONS), np.array(ACTIONS), "uct", simulations=5)
+    rows = review("tic_tac_toe", positions_of(ACTIONS), np.array(ACTIONS), "uct", simulations=5)
+    assert [row["action"] for row in json.loads(json.dumps([asdict(row) for row in rows]))] == ACTIONS
 
 
 def command(*words):
@@ -112,7 +114,8 @@ def test_a_game_without_a_scene_is_shown_in_letters(tmp_path):
     )
     page = tmp_path / "game.html"
     words = ["-g", f"{game_file}:heap", "-m", "0 0 1 0 0 0", "-n", 200, "--report", page]
-    assert (shown := command(*words)).exit_code == 0, shown.output
+    ended = command(*words)
+    assert ended.exit_code == 0, ended.output
     assert "<pre>2 0</pre>" in page.read_text()  # with two objects left, one was taken
 
 

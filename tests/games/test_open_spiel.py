@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 import engram
 from engram.cli.app import app
+from engram.drivers.limit import Limit
+from engram.drivers.search import Search
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, MissingPackage
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE
@@ -230,6 +232,9 @@ def test_moves_are_written_as_open_spiel_does_and_read_back():
     assert chess.parse_action(str(bishop)) == chess.parse_action(str(bishop), state) == bishop
     with pytest.raises(IllegalAction, match=r"'Nf9'.*did you mean 'Nf\d'.*move 3"):
         chess.play_moves("e4 e5 Nf9")
+    assert chess.parse_moves("Bb5, Bc4", state, alternatives=True) == [bishop, chess.parse_action("Bc4", state)]
+    some = Search(chess, "uct").run(state, Limit(simulations=60), only="Bb5 Bc4 d4")
+    assert {move.name for move in some.moves} == {"Bb5", "Bc4", "d4"}
     for text in ("Bb5 a6", "", ",", "-1"):
         with pytest.raises(IllegalAction, match="no legal move"):
             chess.parse_action(text, state)

@@ -243,7 +243,9 @@ def test_moves_to_choose_from():
     ask("play b c3")
 
     def moves(words):
-        return {*re.findall(r"info move (\S+)", ask(f"lz-analyze w 5 {words}"))}
+        answer = ask(f"lz-genmove_analyze w 1000 {words}")
+        ask("undo")
+        return {*re.findall(r"info move (\S+)", answer)}
 
     assert moves("allow w b2,c2 1") == moves("allow w B2 1 allow w c2,c3 9") == {"B2", "C2"}  # C3 is taken
     assert moves("allow w b2,c2 1 avoid w c2 1 allow b a1 1") == {"B2"}
@@ -257,7 +259,8 @@ def test_scores_are_for_the_player_to_move():
     for column in "ABCDE":
         ask(f"play b {column}3")
     for colour, sign in (("b", 1), ("w", -1)):
-        line = ask(f"kata-analyze {colour} 5 rootInfo true").splitlines()[1]
+        line = ask(f"kata-genmove_analyze {colour} 1000 rootInfo true").splitlines()[1]
+        ask("undo")
         leads = [sign * float(lead) for lead in re.findall(r"scoreLead (\S+)", line)]
         assert len(leads) > 20 and min(leads) > 2 and max(leads) <= 25 - 7.5
 

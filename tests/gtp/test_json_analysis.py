@@ -153,6 +153,11 @@ def test_moves_to_choose_from_and_owners_after_each():
     assert [move["move"] for move in second["moveInfos"]] == ["E5"]
 
 
+def test_the_owners_of_a_position_without_visits_are_means_of_many_rollouts():
+    (row,) = answers({"id": "x", **GAME, "moves": [], "maxVisits": 1, "includeOwnership": True})
+    assert len(set(row["ownership"])) > 3 and max(map(abs, row["ownership"])) < 0.9
+
+
 def test_a_vertex_may_be_two_numbers_from_the_upper_left():
     named = {"id": "x", **GAME, "moves": [["B", "A5"], ["W", "E4"]]}
     (row,), (same,) = answers(named), answers(named | {"moves": [["B", "(0,0)"], ["W", "(4,1)"]]})

@@ -490,12 +490,25 @@ def test_a_tree_goes_on_with_the_same_moves_alone():
 
 def test_moves_to_choose_from_that_cannot_be(tmp_path):
     search, state, limit = Search(TIC_TAC_TOE), TIC_TAC_TOE.play_moves([4]), Limit(simulations=10)
-    for only, error in (([], InvalidParameter), ("", InvalidParameter), (3, InvalidParameter), ([4], IllegalAction)):
-        with pytest.raises(error):
+    for only in ([], "", 3):
+        with pytest.raises(InvalidParameter):
+            search.run(state, limit, only=only)
+    for only in ([4], [[3]], [None], "b2"):
+        with pytest.raises(IllegalAction):
             search.run(state, limit, only=only)
     search.run(state, limit, only=[0, 1])
     with pytest.raises(InvalidParameter, match="lacks the others"):
         search.save(tmp_path / "x")
+
+
+def test_a_loaded_search_has_all_moves_of_its_root(tmp_path):
+    rule, state = "uct(expand_after=5)", CONNECT_FOUR.initial_state()
+    early, search = Search(CONNECT_FOUR, rule), Search(CONNECT_FOUR, rule)
+    early.run(state, Limit(simulations=2))  # its root has no children yet
+    early.save(tmp_path / "early")
+    search.run(state, Limit(simulations=20), only=[2, 3])
+    search.load(tmp_path / "early")
+    assert len(search.run(state, Limit(simulations=100), seed=None).moves) == 7
 
 
 def test_a_proof_of_some_moves_is_of_these_alone():

@@ -353,7 +353,7 @@ def test_numbers_of_numpy_are_kept_in_the_file(tmp_path):
                                     {"opponent": "uct(opening_moves=2)"}, {"bootstrap": "worst"},
                                     {"capacity": 0}, {"opening_moves": -1}, {"earlier": 2.0}, {"snapshot_every": 0},
                                     {"learn_from": "rollouts"}, {"opening_moves": 1.5}, {"opponent": 5},
-                                    {"epsilon": "x"}, {"replay": True}, {"trace_decay": "x"},
+                                    {"epsilon": "x"}, {"replay": True}, {"symmetric": "false"}, {"trace_decay": "x"},
                                     {"learn_from": "positions", "bootstrap": "best"}])  # fmt: skip
 def test_a_configuration_out_of_range_is_refused(change):
     with pytest.raises(EngramError):

@@ -34,10 +34,9 @@ def review(
     as_json: options.Json = False,
 ) -> None:
     """Find the moves that cost most in a game."""
-    from engram.cli.review_views import chance, summary, write_plot, write_review
+    from engram.cli.review_views import figures, summary, write_plot, write_review
     from engram.cli.typed import typed
     from engram.drivers import review as driver
-    from engram.pictures.markup import percent
     from engram.pictures.report import check_report
     from engram.plotting import check_picture
 
@@ -59,13 +58,7 @@ def review(
         write_review(report, rules, positions, rows, mistakes, **typed(context))
     if as_json:
         return print_json([asdict(row) | {"loss": row.loss} for row in rows])
-    cells = [
-        {
-            "move": row.number, "player": names[row.player], "played": row.name, "better": row.best_name,
-            "before": percent(chance(row.before)), "after": percent(chance(row.after)), "lost": percent(row.loss / 2),
-        }
-        for row in (rows if form is Form.CSV else mistakes)  # CSV is for programs, as JSON is
-    ]  # fmt: skip
+    cells = figures(names, rows if form is Form.CSV else mistakes)  # CSV is for programs, as JSON is
     if cells:
         print_table(cells, title="moves that cost most, as chances to win", form=form)
     for sentence in summary(names, rows):

@@ -14,7 +14,7 @@ from engram.pictures.markup import cards, in_letters, percent, table
 from engram.pictures.report import section, write_report
 
 
-def chance(value: float) -> float:
+def _chance(value: float) -> float:
     """A value in [-1, 1] as a chance to win."""
     return 0.5 + value / 2
 
@@ -48,13 +48,8 @@ def write_review(
       InvalidFile: it cannot be written.
     """
     names = game.player_names()
-    boards = [(_picture(positions[row.number - 1], row, rows, game), _figures(row, names)) for row in worst]
-    columns = ["move", "player", "played", "better", "before", "after", "lost"]
-    cells = [
-        [row.number, names[row.player], row.name, row.best_name, percent(chance(row.before)),
-         percent(chance(row.after)), percent(row.loss / 2)]
-        for row in rows
-    ]  # fmt: skip
+    boards = [(_picture(positions[row.number - 1], row, rows, game), _card(row, names)) for row in worst]
+    cells = figures(names, rows)
     note = (
         "The strong mark is the search's move with the chance to win before; the weak one was played, with that after."
     )
@@ -62,8 +57,19 @@ def write_review(
         path, f"A game of {game.name}, reviewed", "Which moves cost most, and what would the search have played?",
         section("The game", curve(game, rows), *summary(names, rows)),
         section("The moves that cost most", *((note, cards(boards, wide=True)) if boards else ("No move did.",))),
-        section("All moves", table(columns, cells)), **how,
+        section("All moves", table([*cells[0]], [[*row.values()] for row in cells])), **how,
     )  # fmt: skip
+
+
+def figures(names: Sequence[str], rows: Sequence[ReviewedMove]) -> list[dict[str, object]]:
+    """The cells of a table of moves, by column; values as chances to win."""
+    return [
+        {
+            "move": row.number, "player": names[row.player], "played": row.name, "better": row.best_name,
+            "before": percent(_chance(row.before)), "after": percent(_chance(row.after)), "lost": percent(row.loss / 2),
+        }
+        for row in rows
+    ]  # fmt: skip
 
 
 def summary(names: Sequence[str], rows: Sequence[ReviewedMove]) -> list[str]:
@@ -80,10 +86,10 @@ def summary(names: Sequence[str], rows: Sequence[ReviewedMove]) -> list[str]:
     return sentences
 
 
-def _figures(row: ReviewedMove, names: Sequence[str]) -> list[tuple[str, object]]:
+def _card(row: ReviewedMove, names: Sequence[str]) -> list[tuple[str, object]]:
     return [
-        (f"move {row.number}", names[row.player]), ("better", f"{row.best_name}, {percent(chance(row.before))}"),
-        ("played", f"{row.name}, {percent(chance(row.after))}"), ("lost", percent(row.loss / 2)),
+        (f"move {row.number}", names[row.player]), ("better", f"{row.best_name}, {percent(_chance(row.before))}"),
+        ("played", f"{row.name}, {percent(_chance(row.after))}"), ("lost", percent(row.loss / 2)),
     ]  # fmt: skip
 
 
@@ -92,8 +98,8 @@ def _picture(state: State, row: ReviewedMove, rows: Sequence[ReviewedMove], game
     if not isinstance(state, Position):
         return in_letters(game.render(state))
     marks = {
-        row.action: Heat(0.4, f"{100 * chance(row.after):.0f}"),
-        row.best: Heat(1.0, f"{100 * chance(row.before):.0f}"),
+        row.action: Heat(0.4, f"{100 * _chance(row.after):.0f}"),
+        row.best: Heat(1.0, f"{100 * _chance(row.before):.0f}"),
     }
     last = rows[row.number - 2].action if row.number > 1 else None
     return state.picture(last=last, heat=marks)

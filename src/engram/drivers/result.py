@@ -35,7 +35,7 @@ class Choice:
     """A move and its cost.
 
     Attributes:
-      action: a legal action.
+      action: a legal action by its number; in a bot's answer its name will do.
       simulations: of the search; for a depth-limited search the positions visited; 0 without a search.
       seconds: spent on the move; compiling never counts.
       value: for the player to move, in the game's units, as a rule in [-1, 1]; or None.

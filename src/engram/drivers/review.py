@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
-from engram.errors import IllegalAction, InvalidGame, InvalidState, check_whole
+from engram.errors import InvalidGame, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.presets.catalogue import preset
@@ -70,9 +70,7 @@ def review(
         raise InvalidState("a game without moves has nothing to review")
     if len(positions) != len(actions) + 1:
         raise InvalidState(f"{len(actions)} moves have {len(actions) + 1} positions, not {len(positions)}")
-    for number, (state, action) in enumerate(zip(positions[:-1], actions, strict=True), 1):
-        if action not in game.legal_actions(state):
-            raise IllegalAction(f"{game.name}: move {number}, {action}, is not legal there")
+    actions = [game.legal_action(state, action) for state, action in zip(positions[:-1], actions, strict=True)]
     values = [game.outcome(state) if game.is_over(state) else 0.0 for state in positions]
     best = [-1] * len(positions)
     open_places = [place for place, state in enumerate(positions) if not game.is_over(state)]

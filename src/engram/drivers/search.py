@@ -70,9 +70,9 @@ class Search(Turns):
         max_bytes: int = DEFAULT_BYTES, threads: int | None = None, parallel: str | None = None,
         leaves: int | None = None,
     ):  # fmt: skip
-        for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes), ("leaves", leaves)):
-            if bound is not None or name == "max_bytes":
-                check_whole(name, bound)
+        check_whole("max_bytes", max_bytes)
+        if leaves is not None:
+            check_whole("leaves", leaves)
         self.game = game_of(game)
         base = preset_of(preset)
         options: dict[str, Any] = {"threads": threads, "parallel": parallel, "num_leaves": leaves}
@@ -353,15 +353,12 @@ class Search(Turns):
         Raises:
           InvalidParameter, IllegalAction: see `run`.
         """
-        parse = self.game.parse_action
         if not isinstance(only, Iterable):
             raise InvalidParameter(f"`only` is a list or a text of moves, not {only!r}")
-        words = self.game.parse_moves(only, state) if isinstance(only, str) else only
-        moves = frozenset(parse(word, state) if isinstance(word, str) else word for word in words)
+        words = self.game.parse_moves(only, state, alternatives=True) if isinstance(only, str) else only
+        moves = frozenset(self.game.legal_action(state, word) for word in words)
         if not moves:
             raise InvalidParameter("`only` names no move to choose from")
-        for action in moves:  # which refuses an illegal one
-            self.game.play(state, action)
         return None if len(moves) == len(self.game.legal_actions(state)) else moves
 
     @in_turn

@@ -813,10 +813,10 @@ class Game:
             f"{self.name}: no action is written {text.strip()!r}{nearest(word, self._action_names or [])}"
         )
 
-    def parse_moves(self, text: str, state: State | None = None) -> list[int]:
+    def parse_moves(self, text: str, state: State | None = None, *, alternatives: bool = False) -> list[int]:
         """The actions of a line from `state`, separated by spaces or commas; one-letter names need no separator.
 
-        Where names hold spaces, commas alone may separate.
+        Where names hold spaces, commas alone may separate. With `alternatives` each is a move from `state` itself.
         """
         if self._action_names is not None and all(len(name) == 1 for name in self._action_names):
             text = " ".join("".join(text.replace(",", " ").split()))

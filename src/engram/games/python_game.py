@@ -443,7 +443,7 @@ class PythonGame(Game):
             return number
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
-    def parse_moves(self, text: str, state: Any = None) -> list[int]:
+    def parse_moves(self, text: str, state: Any = None, *, alternatives: bool = False) -> list[int]:
         can_have_spaces = self._name_action is not None and self._parse is None
         names = (self.action_name(action) for action in range(self.num_actions) if can_have_spaces)
         return parsed_line(text, self.parse_action, names)

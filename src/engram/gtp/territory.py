@@ -9,7 +9,7 @@ import numpy as np
 
 from engram.drivers.result import SearchResult
 from engram.games.game import Game, State
-from engram.games.go.board import MAX_POINTS, add_owners, board_dtype, copy_position, point_of
+from engram.games.go.board import MAX_POINTS, add_owners, board_dtype, copy_position
 from engram.games.go.heavy import heavy_rollout
 from engram.gtp.analysis import visited
 from engram.native.jit import compiled
@@ -42,15 +42,15 @@ class Territory:
 def territory(game: Game, state: State, result: SearchResult, seed: int) -> Territory:
     """The mean final board of rollouts, from each move of a search as often as the search preferred it."""
     rng, moves, left = new_rng(seed), visited(result), FEWER if result.stopped == "running" else ROLLOUTS
-    share = left / max(1, sum(move.visits for move in moves))
+    share = left / (sum(move.visits for move in moves) or 1)
     totals: dict[int, tuple[np.ndarray, int]] = {}
     for move in moves:
-        count = min(left, max(1, math.ceil(move.visits * share)))
-        totals[move.action], left = (play_out(game.play(state, move.action), count, rng), count), left - count
+        if count := min(left, math.ceil((move.visits or 1) * share)):
+            totals[move.action], left = (play_out(game.play(state, move.action), count, rng), count), left - count
     mean = np.sum([owners for owners, _ in totals.values()], 0) / sum(count for _, count in totals.values())
-    ownerships = {
-        action: (owners + SHRINKAGE * mean) / (count + SHRINKAGE) for action, (owners, count) in totals.items()
-    }
+    ownerships = dict.fromkeys((move.action for move in moves), mean)
+    for action, (owners, count) in totals.items():
+        ownerships[action] = (owners + SHRINKAGE * mean) / (count + SHRINKAGE)
     komi = float(state["komi"])
     leads = {action: float(ownership.sum()) - komi for action, ownership in ownerships.items()}
     return Territory(mean, float(mean.sum()) - komi, ownerships, leads)
@@ -60,7 +60,7 @@ def play_out(state: State, count: int, rng: np.ndarray) -> np.ndarray:
     """The sum of the owners of each point at the ends of rollouts, (size²,) int64 by action."""
     owners, width = np.zeros(MAX_POINTS, np.int64), int(state["width"])
     _play_out(np.empty(1, board_dtype), state.reshape(-1), count, rng, owners)
-    return owners[[point_of(action, width) for action in range(width * width)]]
+    return owners[: (width + 1) ** 2].reshape(width + 1, width + 1)[1:, 1:].ravel()
 
 
 @compiled

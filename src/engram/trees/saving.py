@@ -94,7 +94,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
     if work.preset.bounds == "learnt":
         tree.set_bounds(tuple(about["bounds"]) if about.get("bounds") else None)
     tree.rebuild(moved=True)
-    work.root_states[0] = arrays["root_states"]
+    work.root_states[0], work.slots["root_moves"] = arrays["root_states"], 0
     work.paths[0] = arrays["paths"]
     work.rngs["word"][0] = arrays["rng"]
     for name in SLOT_FIELDS:

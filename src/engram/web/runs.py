@@ -68,12 +68,12 @@ class Run:
     def _interrupt(self) -> None:
         # Again while it goes on: Python loses a signal that comes while a destructor runs.
         while self.is_running:
+            self._stopped = True
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
                 if hasattr(os, "killpg"):
                     os.killpg(self._process.pid, signal.SIGINT)
                 else:
                     self._process.terminate()
-                self._stopped = True
                 self._process.wait(AGAIN_S)
 
     def to_json(self) -> dict[str, Any]:

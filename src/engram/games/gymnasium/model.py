@@ -264,11 +264,11 @@ class ModelGame(PythonGame):
                 return action
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
-    def parse_moves(self, text: str, state: Any = None) -> list[int]:
+    def parse_moves(self, text: str, state: Any = None, *, alternatives: bool = False) -> list[int]:
         current, moves = self.initial_state() if state is None else state.copy(), []
         for word in text.replace(",", " ").split():
             moves.append(self.parse_action(word, current))
-            current = self.play(current, moves[-1])
+            current = current if alternatives else self.play(current, moves[-1])
         return moves
 
 

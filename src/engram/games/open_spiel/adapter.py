@@ -237,7 +237,7 @@ class OpenSpielGame(PythonGame):
             raise IllegalAction(f"{self.name}: no legal move is written {name!r}")
         return action
 
-    def parse_moves(self, text: str, state: Any = None) -> list[int]:
+    def parse_moves(self, text: str, state: Any = None, *, alternatives: bool = False) -> list[int]:
         current = self.initial_state() if state is None else state
         rest = text
         moves: list[int] = []
@@ -247,7 +247,7 @@ class OpenSpielGame(PythonGame):
             except IllegalAction as error:
                 raise IllegalAction(f"{error} (move {len(moves) + 1})") from None
             moves.append(action)
-            current = self.play(current, action)
+            current = current if alternatives else self.play(current, action)
             rest = rest[length:]
         return moves
 
