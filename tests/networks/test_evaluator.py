@@ -610,7 +610,7 @@ def test_a_game_whose_planes_are_missing_is_refused():
     net = NetworkModule(architecture("residual(blocks=1,filters=4)", game)).eval()
     NetworkEvaluator(TorchBackend(net), game)
     with pytest.raises(InvalidParameter, match="has no encode with planes_shape"):
-        NetworkEvaluator(TorchBackend(net), pick(planes_shape=(1, 3, 3)))
+        NetworkEvaluator(TorchBackend(net), pick())
 
 
 @pytest.mark.parametrize(
