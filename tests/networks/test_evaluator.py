@@ -609,8 +609,10 @@ def test_a_game_whose_planes_are_missing_is_refused():
     game = pick(planes_shape=(1, 3, 3), encode=pick_encode)
     net = NetworkModule(architecture("residual(blocks=1,filters=4)", game)).eval()
     NetworkEvaluator(TorchBackend(net), game)
-    with pytest.raises(InvalidParameter, match="has no encode with planes_shape"):
+    with pytest.raises(InvalidParameter, match="is for a board of 3 by 3, not for pick"):
         NetworkEvaluator(TorchBackend(net), pick())
+    with pytest.raises(InvalidParameter, match="has no encode with planes_shape"):
+        architecture("residual(blocks=1,filters=4)", pick())
 
 
 @pytest.mark.parametrize(
