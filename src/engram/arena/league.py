@@ -207,7 +207,7 @@ def league(
     texts, seed = _texts(game, players), check_whole("seed", options.get("seed", 0))
     game_name = getattr(game, "name", game)  # of a `Game`, which a match takes, too
     total = games * (math.comb(len(texts), 2) if swiss is None else swiss * (len(texts) // 2)) + focus
-    _LOG.info("league of %d players of %s, at most %d games", len(texts), game, total)
+    _LOG.info("league of %d players of %s, at most %d games", len(texts), game_name, total)
     matches: dict[tuple[int, int], MatchResult] = {}
     quotas: Counter[tuple[int, int]] = Counter()
 

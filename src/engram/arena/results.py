@@ -221,11 +221,12 @@ class Results(Database):
         Raises:
           DatabaseError: there is no such match.
         """
-        if 0 <= check_whole("match_id", match_id) <= _MOST:
-            with self.reading() as connection:
-                row = connection.execute(_MATCHES.where(_MATCH.c.id == int(match_id))).first()
-                if row is not None:
-                    return _match_record(row)
+        match_id = check_whole("match_id", match_id)
+        with self.reading() as connection:
+            is_number = 0 <= match_id <= _MOST
+            row = connection.execute(_MATCHES.where(_MATCH.c.id == match_id)).first() if is_number else None
+            if row is not None:
+                return _match_record(row)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
 
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from engram import storage
 from engram.drivers.recollection import MemoryAnswer
-from engram.games.game import Game, Position, State
+from engram.games.game import Game, State
 from engram.memory import files
 from engram.memory.map import map_of
 from engram.memory.store import Store
 from engram.pictures.chart import Chart, Series
 from engram.pictures.diagrams import point_map
-from engram.pictures.markup import Markup, cards, in_letters, key, percent, signed, table
+from engram.pictures.markup import cards, key, percent, signed, table
 from engram.pictures.report import pictures, section, write_report
 
 _BOARDS = 12
@@ -77,7 +77,7 @@ def _boards(game: Game, store: Store) -> list[tuple[str, list[tuple[str, object]
         state = game.read(store.states[row]) if store.states[row].any() else None
         if state is not None and game.is_sound(state):
             value, returns = float(entries["value"][row]), entries["visit_count"][row]
-            boards.append((_picture(game, state), [("value", signed(value)), ("returns", f"{returns:,.0f}")]))
+            boards.append((game.drawing(state), [("value", signed(value)), ("returns", f"{returns:,.0f}")]))
         if len(boards) == _BOARDS:
             break
     return boards
@@ -100,10 +100,6 @@ def write_answer(path: Path, game: Game, state: State, answer: MemoryAnswer | No
         behind = [section("The positions behind it", cards(witnesses))]
     write_report(
         path, f"A memory asked about a position of {game.name}", "What do similar positions say about this one?",
-        section("The position", cards([(_picture(game, state), [("now", game.standing(state))])])),
+        section("The position", cards([(game.drawing(state), [("now", game.standing(state))])])),
         section("The answer", sentence), *behind, **how,
     )  # fmt: skip
-
-
-def _picture(game: Game, state: State) -> Markup:
-    return state.picture() if isinstance(state, Position) else in_letters(game.render(state))

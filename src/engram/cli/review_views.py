@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from engram.drivers.review import ReviewedMove
-from engram.games.game import Game, Position, State
+from engram.games.game import Game, State
 from engram.pictures.board import Heat
 from engram.pictures.chart import Chart, Series, draw
-from engram.pictures.markup import cards, in_letters, percent, table
+from engram.pictures.markup import Markup, cards, percent, table
 from engram.pictures.report import section, write_report
 
 
@@ -23,7 +23,7 @@ def curve(game: Game, rows: Sequence[ReviewedMove]) -> Chart:
     """The chance of player 0 to win, from move to move."""
     name, last = game.player_names()[0], rows[-1]
     values = [(row.player, row.before) for row in rows] + [(last.player, last.after)]
-    shares = [0.5 + (0.5 - player) * value for player, value in values]
+    shares = [_chance((1 - 2 * player) * value) for player, value in values]
     line = Series(name, range(len(shares)), shares)
     about = f"Chance of {name} to win"
     return Chart(about, [line], x="moves", y="chance", format="percent", lines=[0.5], low=0.0, high=1.0)
@@ -48,15 +48,20 @@ def write_review(
       InvalidFile: it cannot be written.
     """
     names = game.player_names()
-    boards = [(_picture(positions[row.number - 1], row, rows, game), _card(row, names)) for row in worst]
+    last = [None, *(row.action for row in rows)]
+    boards = [
+        (_picture(game, positions[row.number - 1], row, last[row.number - 1]), _card(row, names)) for row in worst
+    ]
     cells = figures(names, rows)
     note = (
-        "The strong mark is the search's move with the chance to win before; the weak one was played, with that after."
+        "The strong mark is the search's own move, with the chance to win before it. "
+        "The weak mark is the move that was played, with the chance after it."
     )
+    mistakes = (note, cards(boards, wide=True)) if boards else ("No move cost anything.",)
     write_report(
         path, f"A game of {game.name}, reviewed", "Which moves cost most, and what would the search have played?",
         section("The game", curve(game, rows), *summary(names, rows)),
-        section("The moves that cost most", *((note, cards(boards, wide=True)) if boards else ("No move did.",))),
+        section("The moves that cost most", *mistakes),
         section("All moves", table([*cells[0]], [[*row.values()] for row in cells])), **how,
     )  # fmt: skip
 
@@ -93,13 +98,10 @@ def _card(row: ReviewedMove, names: Sequence[str]) -> list[tuple[str, object]]:
     ]  # fmt: skip
 
 
-def _picture(state: State, row: ReviewedMove, rows: Sequence[ReviewedMove], game: Game) -> str:
-    """The position before a move, with that move, the search's own, and the move before."""
-    if not isinstance(state, Position):
-        return in_letters(game.render(state))
+def _picture(game: Game, state: State, row: ReviewedMove, last: int | None) -> Markup:
+    """The position before a move, with that move and the search's own; `last`: the move before."""
     marks = {
         row.action: Heat(0.4, f"{100 * _chance(row.after):.0f}"),
         row.best: Heat(1.0, f"{100 * _chance(row.before):.0f}"),
     }
-    last = rows[row.number - 2].action if row.number > 1 else None
-    return state.picture(last=last, heat=marks)
+    return game.drawing(state, last=last, heat=marks)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.drivers.limit import Limit
+from engram.drivers.limit import Limit, check_limit
 from engram.drivers.result import MoveStatistics, SearchResult, player_name, shown
 from engram.drivers.search import Search
-from engram.errors import IllegalAction, InvalidLimit, check_whole
+from engram.errors import IllegalAction, check_whole
 from engram.games.game import Game, State
 
 LOOKS = 20
@@ -114,8 +114,7 @@ def explain(
 
     Cost: a readout of the root's moves at each of some `LOOKS` moments.
     """
-    if not isinstance(limit, Limit):
-        raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
+    check_limit(limit)
     check_whole("length", length, 1)
     moments: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
 

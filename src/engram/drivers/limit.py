@@ -61,3 +61,9 @@ class Limit:
         """The bounds for people: `1,000 simulations or 2 s`."""
         parts = [] if self.simulations is None else [f"{self.simulations:,} simulations"]
         return " or ".join(parts if self.seconds is None else [*parts, f"{self.seconds:g} s"])
+
+
+def check_limit(limit: object) -> None:
+    """Raises InvalidLimit for a bare number, say."""
+    if not isinstance(limit, Limit):
+        raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")

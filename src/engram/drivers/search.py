@@ -11,7 +11,7 @@ from typing import Any
 
 from engram.conformance.search_contract import first_run
 from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_in_flight, slot_of
-from engram.drivers.limit import Limit
+from engram.drivers.limit import Limit, check_limit
 from engram.drivers.readout import advice_in_units, choice, result, root_moves
 from engram.drivers.result import Choice, SearchResult
 from engram.drivers.turns import Turns, as_run, in_turn, reads_in_turn
@@ -285,8 +285,7 @@ class Search(Turns):
         every: int | None = None, stop: Callable[[], bool] | None = None, only: str | Sequence[int | str] | None = None,
     ) -> tuple[State, float, str]:  # fmt: skip
         """See `run`; the root, the seconds, and what ended the search."""
-        if not isinstance(limit, Limit):
-            raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
+        check_limit(limit)
         if isinstance(self.evaluator, ExternalEvaluator):
             self.evaluator.evaluate(())
         refuse_in_flight(self._workspace, "a search does not run")

@@ -844,6 +844,10 @@ class Game:
             return self._render(state)
         return "\n".join(f"{name}: {state[name]}" for name in self.state_dtype.names or ())
 
+    def drawing(self, state: State, *, last: int | None = None, heat: Mapping[int, Heat] | None = None) -> Markup:
+        """The state as `Position.picture` draws it; that of a plain Python game in letters."""
+        return state.picture(last=last, heat=heat) if isinstance(state, Position) else in_letters(self.render(state))
+
     def player_names(self) -> tuple[str, str]:
         """The players in sentences: by their colours, if the game has a scene."""
         return self.scene.players if self.scene is not None else ("the first player", "the second player")

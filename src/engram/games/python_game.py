@@ -407,11 +407,8 @@ class PythonGame(Game):
         return [by_action[action] for action in legal]
 
     def hash(self, state: Any) -> int:
-        return (
-            self._word(self._checked_object(state), "hash")
-            if hasattr(state, "hash")
-            else derive_seed(self.render(state))
-        )
+        state = self._checked_object(state)
+        return self._word(state, "hash") if hasattr(state, "hash") else derive_seed(self.render(state))
 
     def canonical_hash(self, state: Any) -> int:
         return self._word(state, "canonical_hash") if hasattr(state, "canonical_hash") else self.hash(state)

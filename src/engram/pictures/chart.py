@@ -169,13 +169,9 @@ class Chart:
 
 
 def draw(
-    file: str | Path,
-    title: str,
-    charts: Sequence[Chart],
-    *,
-    columns: int = 3,
+    file: str | Path, title: str, charts: Sequence[Chart], *, columns: int = 3,
     more: Sequence[Callable[[Any], None]] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Draws charts side by side into a picture, see `engram.plotting.save`, written whole or not at all.
 
     Args:
