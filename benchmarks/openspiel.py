@@ -32,7 +32,7 @@ import scipy.stats
 from open_spiel.python.algorithms import mcts
 
 import engram
-from engram.games.game import NATURE
+from engram.games.record import NATURE
 from engram.games.twenty_forty_eight import state_dtype
 from engram.rng import rng_dtype, seed_rng
 

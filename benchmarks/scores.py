@@ -10,8 +10,8 @@ import argparse
 import numpy as np
 
 import engram
-from engram.games.game import Position
 from engram.games.go.board import MAX_POINTS, add_owners
+from engram.games.state import Position
 from engram.gtp.territory import territory
 
 SIMULATIONS, EVERY, OPENING, KOMI = 150, 6, 4, 7.5

@@ -21,9 +21,10 @@ from benchmarks.gtp_fuzz import marks, shown_marks
 from engram.cli.app import app
 from engram.errors import IllegalAction, InvalidFile
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.go.rules import go, stones
 from engram.games.go.sgf import GameFile, Move, play_as, read_sgf, write_sgf
+from engram.games.state import State
 from engram.gtp.engine import GtpEngine
 from engram.gtp.session import Session
 

@@ -19,10 +19,10 @@ import numpy as np
 
 import engram
 from engram.errors import IllegalAction
-from engram.games.game import nowhere
 from engram.games.go.board import board_dtype
 from engram.games.go.heavy import Probabilities, heavy
 from engram.games.go.rules import copy
+from engram.games.record import nowhere
 from engram.native.jit import compiled
 from engram.rng import new_rng
 

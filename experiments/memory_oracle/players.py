@@ -15,9 +15,10 @@ from numba import carray
 
 from engram import Evaluation
 from engram.arena.exact_values import line_parameters
-from engram.games.game import Game, game_dtype
+from engram.games.game import Game
 from engram.games.line.one_word import line
 from engram.games.line.solver.solver import Solver
+from engram.games.record import game_dtype
 from engram.memory.features import Features, features_dtype, write_features
 from engram.memory.layout import entries_of, store_dtype
 from engram.memory.similar_positions import ADVICE, LINK, back_up_memory, link_dtype, linked_row, remembering

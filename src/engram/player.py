@@ -14,7 +14,8 @@ from engram.drivers.result import Choice as Choice  # noqa: PLC0414 - public her
 from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidParameter, check_whole, is_real
 from engram.games.bounds import is_within
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.presets.catalogue import PRESETS
 from engram.registry import Registry
 from engram.search.extension import Extension

@@ -18,8 +18,8 @@ from engram.arena.match import match
 from engram.arena.truth.backup_truth import solved_positions, truth
 from engram.cli.app import app
 from engram.errors import EngramError, InvalidGame, InvalidSpecification, InvalidState, TooLarge
-from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
+from engram.games.record import NATURE
 from tests.games_for_tests import Heap, WalkPosition, walk
 
 

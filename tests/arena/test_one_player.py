@@ -17,8 +17,8 @@ from engram.arena.runner import MatchRunner
 from engram.cli.app import app
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.bounds import rounded
-from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
+from engram.games.record import NATURE
 from engram.presets.catalogue import preset
 from engram.search.nature import with_nature
 from tests.games_for_tests import walk

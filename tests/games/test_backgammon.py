@@ -9,7 +9,7 @@ import pytest
 
 import engram
 from engram.errors import InvalidSpecification, InvalidState
-from engram.games.game import NATURE
+from engram.games.record import NATURE
 
 GAME = engram.game("backgammon")
 

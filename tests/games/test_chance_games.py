@@ -8,8 +8,8 @@ import pytest
 
 import engram
 from engram.errors import InvalidSpecification
-from engram.games.game import NATURE, random_return
 from engram.games.nibble_board import free_cells, mirrored, slid_left, slides, transposed, turned
+from engram.games.record import NATURE, random_return
 from engram.native.intrinsics import call_float
 from engram.rng import new_rng
 

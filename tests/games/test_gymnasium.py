@@ -23,10 +23,10 @@ from engram.errors import (
     MissingPackage,
 )
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE
 from engram.games.gymnasium.adapter import environment_game
 from engram.games.gymnasium.copies import CopyGame
 from engram.games.gymnasium.model import ModelGame, transitions
+from engram.games.record import NATURE
 from engram.presets import puct
 from engram.search import backup as backups
 

@@ -10,7 +10,7 @@ import pytest
 
 import engram
 from engram.errors import InvalidGame, InvalidState, OperatorError
-from engram.games.game import NATURE
+from engram.games.record import NATURE
 from tests.games_for_tests import WalkPosition, walk
 
 

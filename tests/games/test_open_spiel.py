@@ -16,9 +16,9 @@ from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, MissingPackage
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE
 from engram.games.open_spiel.adapter import OpenSpielGame, open_spiel
 from engram.games.open_spiel.kinds import playable
+from engram.games.record import NATURE
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
 

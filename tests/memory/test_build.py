@@ -25,8 +25,8 @@ from engram.conformance.search_contract import check_preset
 from engram.drivers.recollection import explain_memory, recollect
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
-from engram.games.game import NATURE
 from engram.games.line.one_word import line
+from engram.games.record import NATURE
 from engram.memory import files
 from engram.memory.neighbours import INDICES
 from engram.memory.similar_positions import remembering

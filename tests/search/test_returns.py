@@ -14,7 +14,7 @@ from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, InvalidState, OperatorError
-from engram.games.game import NATURE
+from engram.games.record import NATURE
 from engram.presets import puct, uct
 from engram.search import backup as backups
 from engram.search.evaluation import Evaluation

@@ -32,9 +32,9 @@ from engram.errors import (
     OperatorError,
 )
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
+from engram.games.record import NATURE
 from engram.memory.values.table import Table
 from engram.native.intrinsics import record_at
 from engram.native.jit import compiled

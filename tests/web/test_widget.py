@@ -11,7 +11,7 @@ import pytest
 
 import engram
 from engram.errors import IllegalAction, InvalidLimit, InvalidParameter, InvalidState, MissingPackage
-from engram.games.game import NATURE
+from engram.games.record import NATURE
 from engram.presets import puct
 from tests.web.test_play import expect, serious
 

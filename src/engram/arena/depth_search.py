@@ -18,7 +18,9 @@ import numpy as np
 
 from engram.arena.sliced import PATIENCE_S, SlicedSearch
 from engram.errors import InvalidState, check_whole
-from engram.games.game import Game, State, copy_state, game_dtype
+from engram.games.game import Game
+from engram.games.record import copy_state, game_dtype
+from engram.games.state import State
 from engram.interrupts import interrupts_later
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled

@@ -12,8 +12,9 @@ import numpy as np
 from engram.arena.game_record import Verdict
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.go.board import area_balance
+from engram.games.state import State
 from engram.gtp.protocol import COLOURS
 from engram.presets.rollouts import uct
 from engram.rng import derive_seed

@@ -17,7 +17,9 @@ from numba import carray
 
 from engram.arena.sliced import PATIENCE_S, SlicedSearch
 from engram.errors import InvalidGame, InvalidSpecification, TooLarge
-from engram.games.game import NATURE, SLACK, Game, State, copy_state, game_dtype
+from engram.games.game import Game
+from engram.games.record import NATURE, SLACK, copy_state, game_dtype
+from engram.games.state import State
 from engram.interrupts import interrupts_later
 from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import compiled

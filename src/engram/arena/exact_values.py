@@ -11,10 +11,11 @@ import numpy as np
 
 from engram.arena.enumeration import Enumeration
 from engram.errors import InvalidSpecification, InvalidState
-from engram.games.game import Game, State, random_line
+from engram.games.game import Game, random_line
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
+from engram.games.state import State
 
 _ROUNDING, _CHANCE_ROUNDING = 1e-9, 1e-6  # of the width of returns; nature's weights are in single precision
 _TRIALS = 100

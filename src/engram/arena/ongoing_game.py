@@ -13,7 +13,9 @@ from engram.arena.game_record import SPENT, GameRecord, Verdict
 from engram.drivers.result import Choice
 from engram.errors import EngramError
 from engram.games.bounds import rounded
-from engram.games.game import NATURE, Game, State
+from engram.games.game import Game
+from engram.games.record import NATURE
+from engram.games.state import State
 from engram.player import Forfeit
 from engram.printable import on_one_line
 from engram.rng import derive_seed

@@ -7,7 +7,8 @@ import random
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.ongoing_game import Opening, PlayerError, sentence
 from engram.drivers.limit import Limit
-from engram.games.game import Game, State, random_line
+from engram.games.game import Game, random_line
+from engram.games.state import State
 from engram.player import Player
 from engram.rng import derive_seed
 

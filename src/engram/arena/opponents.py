@@ -16,9 +16,10 @@ from engram.arena.exact_values import exact_values
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
 from engram.errors import InvalidSpecification, choices
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
 from engram.games.python_game import PythonGame
+from engram.games.state import State
 from engram.player import PLAYERS, Player
 from engram.specification import Specification
 

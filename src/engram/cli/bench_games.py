@@ -12,8 +12,9 @@ from engram.cli.console import Live, say
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, Game, copy_state
+from engram.games.game import Game
 from engram.games.open_spiel.adapter import OpenSpielGame
+from engram.games.record import NATURE, copy_state
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
 from engram.rng import new_rng

@@ -16,7 +16,8 @@ from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.networks.architectures import check_fit
 from engram.networks.backend import Backend, FixedBatches, choose, installed, open_backend
 from engram.networks.by_name import NamedNetwork

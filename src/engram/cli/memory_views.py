@@ -9,7 +9,8 @@ import numpy as np
 
 from engram import storage
 from engram.drivers.recollection import MemoryAnswer
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.memory import files
 from engram.memory.map import map_of
 from engram.memory.store import Store

@@ -14,8 +14,9 @@ from engram.cli.console import Live, app, say, show
 from engram.cli.options import option, whole
 
 if TYPE_CHECKING:
-    from engram.games.game import Game, State
+    from engram.games.game import Game
     from engram.games.go.sgf import GameFile
+    from engram.games.state import State
 
 
 @app.command()

@@ -12,7 +12,8 @@ from engram.cli.options import option
 
 if TYPE_CHECKING:
     from engram.drivers.limit import Limit
-    from engram.games.game import Game, State
+    from engram.games.game import Game
+    from engram.games.state import State
     from engram.player import Player
 
 HELP = "a move, 'hint', 'undo', 'moves' or 'quit'"
@@ -62,7 +63,8 @@ class _Game:
 
     def play(self) -> float | None:
         """Plays to the end; returns the outcome for the person, or None where the person quits."""
-        from engram.games.game import NATURE, UNIT_BOUNDS
+        from engram.games.contract import UNIT_BOUNDS
+        from engram.games.record import NATURE
         from engram.player import Forfeit
 
         rules = self._rules

@@ -15,7 +15,8 @@ from engram.cli.options import option, whole
 from engram.cli.tables import Form, print_table
 
 if TYPE_CHECKING:
-    from engram.games.game import Game, State
+    from engram.games.game import Game
+    from engram.games.state import State
 
 
 @app.command()

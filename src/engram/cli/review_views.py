@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from engram.drivers.review import ReviewedMove
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.pictures.board import Heat
 from engram.pictures.chart import Chart, Series, draw
 from engram.pictures.markup import Markup, cards, percent, table

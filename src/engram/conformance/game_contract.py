@@ -15,7 +15,10 @@ import numpy as np
 from engram.errors import InvalidGame, check_whole
 from engram.games.bounds import is_within, rounded
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, SLACK, Game, State, most_planes
+from engram.games.contract import most_planes
+from engram.games.game import Game
+from engram.games.record import NATURE, SLACK
+from engram.games.state import State
 from engram.games.symmetry import Symmetry
 from engram.native.buffers import buffers
 from engram.native.guard import begin_step, guarded

@@ -12,7 +12,8 @@ from engram.drivers.limit import Limit, check_limit
 from engram.drivers.result import MoveStatistics, SearchResult, player_name, shown
 from engram.drivers.search import Search
 from engram.errors import IllegalAction, check_whole
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 
 LOOKS = 20
 """The most moments that an explanation shows."""

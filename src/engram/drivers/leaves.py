@@ -10,7 +10,8 @@ import numpy as np
 
 from engram.errors import IllegalAction, InvalidParameter, InvalidState, OperatorError, check_whole
 from engram.games.bounds import is_within
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluation
 from engram.search.workspace import Workspace

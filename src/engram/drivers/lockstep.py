@@ -16,7 +16,8 @@ from engram.drivers.limit import Limit
 from engram.drivers.turns import Turns, as_run, in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole, is_real
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import RootMoves, extended_budgets, final_move, is_agreed

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from engram.drivers.result import Choice, MoveStatistics, SearchResult
-from engram.games.game import State
+from engram.games.state import State
 from engram.search.decision import RootMoves, final_move, interval, merged
 from engram.search.tree import PLAYER_1, write_lines
 from engram.search.workspace import Workspace

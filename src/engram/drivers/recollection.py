@@ -9,7 +9,7 @@ import numpy as np
 
 from engram.drivers.search import Search
 from engram.errors import check_whole
-from engram.games.game import Position, State
+from engram.games.state import Position, State
 from engram.memory.similar_positions import position_memory
 from engram.memory.store import Neighbour, Recollection, Store
 from engram.pictures.markup import Markup, cards, in_letters, notebook, percent, signed

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from engram.errors import IllegalAction
-from engram.games.game import Position
 from engram.games.python_game import diagram_of
+from engram.games.state import Position
 from engram.pictures.board import Heat
 from engram.pictures.markup import Markup, in_letters, notebook, percent, safe, sides, table, whisker
 

@@ -9,7 +9,8 @@ from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.errors import InvalidGame, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.preset import Preset

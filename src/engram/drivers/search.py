@@ -17,7 +17,8 @@ from engram.drivers.result import Choice, SearchResult
 from engram.drivers.turns import Turns, as_run, in_turn, reads_in_turn
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.interrupts import Signals, between_steps, call_user
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of

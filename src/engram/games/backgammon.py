@@ -18,7 +18,9 @@ import re
 import numpy as np
 
 from engram.errors import InvalidSpecification, InvalidState
-from engram.games.game import NATURE, Game, functions_of
+from engram.games.contract import functions_of
+from engram.games.game import Game
+from engram.games.record import NATURE
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, random_below

@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification, check_whole
-from engram.games.game import Game, functions_of, note, nowhere
+from engram.games.contract import functions_of
+from engram.games.game import Game
+from engram.games.record import note, nowhere
 from engram.games.scene import DRAWN, EMPTY, Scene
 from engram.games.symmetry import HIGHEST, Symmetry, board_symmetries, cell_word, image, num_images
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros

@@ -1,50 +1,6 @@
-"""The contract between a game and everything else.
+"""A compiled game: what it is made of is checked once, then states, moves and lines in Python.
 
-A compiled game is a NumPy record (the state) and a few plain Python functions over it:
-
-    legal_actions(state, actions) -> n    writes the n legal actions into `actions` (int32); n = 0 exactly when over
-    play(state, action) -> 0 or 1         changes the state in place; 1 if that ended the game
-    outcome(state) -> float               value for player 0 of a state that is over, within the game's `bounds`
-    to_play(state) -> 0, 1 or 2           the player to move; 2 is nature, whose moves are drawn
-    hash(state) -> uint64                 equal for equal positions (the side to move is part of a position)
-
-and these options:
-
-    chance(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action, where
-                                          nature moves: its probability up to a common factor; returns 0
-    reward(state) -> float                the reward of the last move (nature's too) for player 0; 0 before any move
-    copy(target, source)                  copies the used part of a large state
-    rollout(state, rng) -> float          plays uniformly to the end in place, nature by its weights; the return, for
-                                          player 0, of the moves from here on
-    heavy_rollout(state, rng) -> float    the same with some knowledge of the game
-    rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which also write their moves (`note`)
-    prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
-    endings(state, weights) -> float      corrects a policy where the end of the game is in question, and returns the
-                                          exact value for the player to move where the game can be won at once, or nan
-    tactics(state, weights) -> float      `endings`, and no weight for moves that the game reads to fail
-    encode(state, planes)                 writes float32 feature planes for the player to move, flat: those of shape
-                                          `planes_shape` one after the other; returns 0
-    canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
-    local_pattern(state, action) -> uint64  a number for the surroundings of the last action
-    encode_history(state, planes, steps)  planes of the position and `steps` earlier ones; returns their number, the
-                                          same for all states; there is room for 2·(steps + 1) + 8 planes
-
-**Returns.** With rewards a game is played for their sum, and `outcome` is one more reward at the end, often 0. The
-return from a state s, with s' after the next move, is
-
-    G(s) = reward(s') + γ·G(s'),   γ = `discount`, but 1 where nature moves at s',   G(s) = outcome(s) at the end
-
-so that a player's move and nature's answer to it are one step. Without rewards and discount G is the outcome. Bounds
-hold for the return from every state.
-
-**One player.** Its number is 0. Two players play a zero-sum game, so its bounds are (-b, b).
-
-The functions trust their arguments; the methods of `Game` check them. `engram.conformance.game_contract.check_game`
-tests any game by random play.
-
-`rollout_moves(state, rng, moves)` plays the same moves as `rollout(state, rng)`, from the same draws. Before the call
-`moves[0]` (int32) is the number of moves that fit; after it, the number of moves written. They follow in order, each as
-2·action + player. Moves that do not fit are left out; passes may be.
+`engram.games.contract` says what its functions do.
 """
 
 from __future__ import annotations
@@ -56,78 +12,30 @@ import operator
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, Unpack, cast
 
-import numba
 import numpy as np
-from numba import carray, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidState, check_whole, is_real, nearest
+from engram.games.contract import (
+    MAX_HISTORY,
+    UNIT_BOUNDS,
+    GameFunctions,
+    RequiredFunctions,
+    callbacks_of,
+    check_functions,
+)  # fmt: skip
+from engram.games.record import NATURE, SLACK, game_dtype
 from engram.games.scene import Scene
+from engram.games.state import Position, State
 from engram.games.symmetry import Symmetry, identity
 from engram.native.buffers import buffers
-from engram.native.intrinsics import call, call_float, pointer_at
-from engram.native.jit import Callback, compiled, raise_failure
-from engram.pictures.board import Heat, board
-from engram.pictures.markup import Markup, in_letters, notebook
-from engram.rng import random_below, random_float, rng_dtype
+from engram.native.jit import raise_failure
+from engram.pictures.board import Heat
+from engram.pictures.markup import Markup, in_letters
 
-State = Any
-"""A position: for a compiled game a `Position` of the game's dtype, else the game's own object."""
-
-
-class Position(np.ndarray):
-    """A NumPy array of shape () that prints as the board of its game; a field of it is an ordinary array."""
-
-    game: Game | None
-
-    def __array_finalize__(self, source: Any) -> None:
-        self.game = getattr(source, "game", None)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.view(np.ndarray)[key]
-
-    def __str__(self) -> str:
-        plain = self.view(np.ndarray)
-        return str(plain) if self.game is None or self.dtype != self.game.state_dtype else self.game.render(plain)
-
-    def __format__(self, specification: str) -> str:
-        return format(str(self), specification)
-
-    def picture(self, *, last: int | None = None, heat: Mapping[int, Heat] | None = None) -> Markup:
-        """The position as an SVG element; where the game has no scene, its diagram in letters.
-
-        Args:
-          last: the action that led to it. heat: of actions.
-
-        Raises:
-          IllegalAction: an action that the game does not have, where it has a scene.
-        """
-        game, plain = self.game, self.view(np.ndarray)
-        if game is None or self.dtype != game.state_dtype or game.scene is None:
-            return in_letters(str(self))
-        for action in [*(heat or ()), *([] if last is None else [last])]:
-            check_whole(f"{game.name}: an action", action, 0, game.num_actions - 1, IllegalAction)
-        scene = game.scene
-        label = f"{game.name}: {game.standing(plain)}"
-        marks, counts = scene.drawn(plain)
-        return board(scene.board(), marks, label=label, counts=counts, last=last, heat=heat)
-
-    def _repr_html_(self) -> str:
-        """The output of a notebook: the board, and the player to move."""
-        if self.game is None or self.dtype != self.game.state_dtype:
-            return notebook(self.picture())
-        return notebook(self.picture(), f"{self.game.name}: {self.game.standing(self)}")
-
-
-NATURE = 2
-"""The player of random moves."""
-UNIT_BOUNDS = (-1.0, 1.0)
 ACTIONS_LIMIT = 65535
 MOVES_LIMIT = 10**8
-MAX_HISTORY = 1000
-SLACK = 64
-"""Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
 
 
 def action_number(word: str, num_actions: int) -> int | None:
@@ -147,229 +55,6 @@ def parsed_line(text: str, parse: Callable[[str], int], names: Iterable[str]) ->
         if not any(len(name.split()) > 1 for name in names):
             raise
     return [parse(part) for part in text.split(",") if part.strip()]
-
-
-@compiled(inline=True)
-def nowhere():
-    """The `moves` of a rollout that writes none."""
-    return pointer_at(np.int64(0), np.int32)
-
-
-@compiled(inline=True)
-def note(moves, count, room, action, player):
-    """Writes a move after the first `count` moves, if there is room; returns the new count."""
-    if count < room:
-        count += 1
-        moves[count] = np.int32(2 * action + player)
-    return count
-
-
-ADDRESSES = (
-    "legal_actions", "play", "outcome", "to_play", "hash", "copy", "canonical_hash", "local_pattern", "encode",
-    "encode_history", "rollout", "heavy_rollout", "endings", "chance", "reward",
-)  # fmt: skip
-game_dtype = np.dtype(
-    [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: absent, or not requested
-    + [
-        ("state_words", np.int64),  # 8-byte words of a state
-        ("num_actions", np.int64),
-        ("max_moves", np.int64),
-        ("discount", np.float64),
-    ]
-)
-"""A game as compiled code sees it; `Game.record` fills it."""
-
-
-@compiled(inline=True)
-def copy_state(game, target, source):
-    """Copies a state between two addresses; returns a negative number if the game could not."""
-    if game.copy != 0:
-        return call(game.copy, (target, source))
-    to_words = carray(pointer_at(target, np.uint64), (game.state_words,))
-    from_words = carray(pointer_at(source, np.uint64), (game.state_words,))
-    for word in range(game.state_words):
-        to_words[word] = from_words[word]
-    return 0
-
-
-@compiled
-def random_rollout(game, state, rng, actions, moves):
-    """A uniformly random game from a state to its end, through the game's functions; nan on failure.
-
-    Args:
-      state, actions, moves: addresses, the last two of int32 buffers. `moves` is filled by `note`; 0: no moves written.
-    """
-    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
-    written = np.int64(0)
-    log = pointer_at(moves, np.int32)
-    room = game.max_moves + 1 if moves != 0 else np.int64(0)
-    for _ in range(game.max_moves + 1):  # a game that does not end within its bound is faulty
-        count = call(game.legal_actions, (state, actions))
-        if count <= 0 or count > game.num_actions:
-            return math.nan
-        action = np.int64(legal[np.int64(random_below(rng, count))])
-        if written < room:
-            written = note(log, written, room, action, call(game.to_play, (state,)))
-        over = call(game.play, (state, action))
-        if over != 0:
-            if room > 0:
-                log[0] = written
-            return call_float(game.outcome, (state,)) if over > 0 else math.nan
-    return math.nan
-
-
-@compiled
-def draw_action(game, state, rng, actions, count, weights):
-    """An action of nature, drawn by its weights from `count` legal ones; -1 if the weights are not valid.
-
-    Args:
-      state, actions, weights: addresses; of int32 actions, and of float32 weights by action, which are filled.
-    """
-    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
-    shares = carray(pointer_at(weights, np.float32), (game.num_actions,))
-    for k in range(count):
-        shares[legal[k]] = np.float32(0.0)
-    if call(game.chance, (state, actions, count, weights)) < 0:
-        return np.int64(-1)
-    total = 0.0
-    for k in range(count):
-        if not 0.0 <= shares[legal[k]] < np.inf:
-            return np.int64(-1)
-        total += np.float64(shares[legal[k]])
-    left = random_float(rng) * total
-    action = np.int64(-1)
-    for k in range(count):
-        weight = np.float64(shares[legal[k]])
-        if weight > 0.0:
-            action = np.int64(legal[k])
-            left -= weight
-            if left < 0.0:
-                break
-    return action
-
-
-@compiled
-def random_return(game, state, rng, actions, weights):
-    """The return of a uniformly random game from a state to its end, in which nature draws; nan on failure.
-
-    Args:
-      state, actions, weights: addresses, the last two as in `draw_action`.
-    """
-    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
-    total = 0.0
-    factor = 1.0
-    mover = call(game.to_play, (state,))
-    for _ in range(game.max_moves + 1):
-        count = call(game.legal_actions, (state, actions))
-        if count <= 0 or count > game.num_actions:
-            return math.nan
-        action = np.int64(legal[np.int64(random_below(rng, count))]) if mover != NATURE else np.int64(-1)
-        if mover == NATURE and game.chance != 0:
-            action = draw_action(game, state, rng, actions, count, weights)
-        if action < 0:
-            return math.nan
-        over = call(game.play, (state, action))
-        if game.reward != 0:
-            total += factor * call_float(game.reward, (state,))
-        mover = call(game.to_play, (state,)) if over == 0 else np.int64(0)
-        if mover != NATURE:
-            factor *= game.discount
-        if over != 0:
-            return total + factor * call_float(game.outcome, (state,)) if over > 0 else math.nan
-    return math.nan
-
-
-Function = Callable[..., Any]
-
-
-class RequiredFunctions(TypedDict):
-    """The functions that every compiled game has, described at the top of this module."""
-
-    legal_actions: Function
-    play: Function
-    outcome: Function
-    to_play: Function
-    hash: Function
-
-
-class GameFunctions(RequiredFunctions, total=False):
-    """The functions of a compiled game, described at the top of this module."""
-
-    copy: Function | None
-    chance: Function | None
-    reward: Function | None
-    rollout: Function | None
-    heavy_rollout: Function | None
-    rollout_moves: Function | None
-    heavy_rollout_moves: Function | None
-    prior: Function | None
-    endings: Function | None
-    tactics: Function | None
-    encode: Function | None
-    encode_history: Function | None
-    canonical_hash: Function | None
-    local_pattern: Function | None
-
-
-def functions_of(module: Mapping[str, Any]) -> GameFunctions:
-    """The functions of a game from the names of its module: `Game(…, **functions_of(globals()))`.
-
-    Each has its name in the contract, but for `position_hash`, because `hash` is Python's own.
-    """
-    names = {**module, "hash": module["position_hash"]}
-    return cast(GameFunctions, {name: names[name] for name in GameFunctions.__annotations__ if name in names})
-
-
-def check_functions(name: str, functions: Mapping[str, Any]) -> None:
-    """Checks that each function can be called; None stands for an absent one.
-
-    Raises:
-      InvalidGame: a number, a list or the like.
-    """
-    for key, function in functions.items():
-        if function is not None and not callable(function):
-            raise InvalidGame(f"{name}: {key} must be a function, not {function!r}")
-
-
-def _kinds(dtype: np.dtype) -> set[np.dtype]:
-    """The dtypes of the numbers in a record."""
-    if dtype.names is None:
-        return {dtype.base}
-    return {kind for name in dtype.names for kind in _kinds(dtype[name].base)}
-
-
-def _callbacks(functions: Mapping[str, Any], state_dtype: np.dtype) -> dict[str, Callback]:
-    """The functions of a game with the types of their arguments and results."""
-    record, rng = numba.from_dtype(state_dtype), numba.from_dtype(rng_dtype)
-    actions, planes = types.CPointer(types.int32), types.CPointer(types.float32)
-    integer, real, word = types.int64, types.float64, types.uint64
-    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "legal_actions": (integer, (record, actions)),
-        "play": (integer, (record, integer)),
-        "outcome": (real, (record,)),
-        "to_play": (integer, (record,)),
-        "hash": (word, (record,)),
-        "copy": (integer, (record, record)),
-        "rollout": (real, (record, rng)),
-        "heavy_rollout": (real, (record, rng)),
-        "rollout_moves": (real, (record, rng, actions)),
-        "heavy_rollout_moves": (real, (record, rng, actions)),
-        "prior": (integer, (record, actions, integer, planes)),
-        "chance": (integer, (record, actions, integer, planes)),
-        "reward": (real, (record,)),
-        "endings": (real, (record, planes)),
-        "tactics": (real, (record, planes)),
-        "canonical_hash": (word, (record,)),
-        "local_pattern": (word, (record, integer)),
-        "encode": (integer, (record, planes)),
-        "encode_history": (integer, (record, planes, integer)),
-    }
-    return {name: Callback(function, *signatures[name]) for name, function in functions.items() if function is not None}
-
-
-def most_planes(history: int) -> int:
-    """Planes for which `encode_history` gets room, with so many earlier positions."""
-    return 2 * (history + 1) + 8
 
 
 class Game:
@@ -442,14 +127,7 @@ class Game:
         initial = np.asarray(state).reshape(-1)
         if initial.shape != (1,) or initial.dtype.names is None:
             raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
-        if np.dtype(np.float16) in _kinds(initial.dtype):
-            raise InvalidGame(f"{name}: compiled code does not compute with float16; make the state's field float32")
-        try:
-            self.callbacks = _callbacks(functions, initial.dtype)
-        except numba.core.errors.NumbaNotImplementedError:
-            raise InvalidGame(
-                f"{name}: a state has numbers of this machine, not {initial.dtype}, which compiled code cannot read"
-            ) from None
+        self.callbacks = callbacks_of(name, functions, initial.dtype)
         if self.has("chance") and (self.has("rollout_moves") or self.has("heavy_rollout_moves")):
             raise InvalidGame(f"{name}: only games without chance log the moves of rollouts; leave the function out")
         self.max_history = check_whole(f"{name}: max_history", max_history, 0, MAX_HISTORY, InvalidGame)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification, check_whole
-from engram.games.game import Game, functions_of, note
+from engram.games.contract import functions_of
+from engram.games.game import Game
+from engram.games.record import note
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene, cell_places
 from engram.games.symmetry import Symmetry, cell_word, identity
 from engram.native.jit import compiled

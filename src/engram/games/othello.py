@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification, check_whole
-from engram.games.game import Game, functions_of, note, nowhere
+from engram.games.contract import functions_of
+from engram.games.game import Game
+from engram.games.record import note, nowhere
 from engram.games.scene import Scene, bit_marks, cell_places
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros

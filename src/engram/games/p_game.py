@@ -20,7 +20,8 @@ import math
 import numpy as np
 
 from engram.errors import InvalidSpecification, check_whole
-from engram.games.game import Game, functions_of
+from engram.games.contract import functions_of
+from engram.games.game import Game
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, random_float
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification, check_whole
-from engram.games.game import NATURE, Game, functions_of
+from engram.games.contract import functions_of
+from engram.games.game import Game
+from engram.games.record import NATURE
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, random_below
 

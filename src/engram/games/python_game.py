@@ -24,7 +24,9 @@ from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState, check_whole
 from engram.games.bounds import is_within
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions, parsed_line
+from engram.games.contract import UNIT_BOUNDS, check_functions
+from engram.games.game import Game, action_number, parsed_line
+from engram.games.record import NATURE
 from engram.interrupts import may_be_interrupted
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
@@ -294,7 +296,7 @@ class PythonGame(Game):
         raise self._too_long(answer)
 
     def _random_return(self, at: int, draw: Callable[[], float]) -> float:
-        """The return of a random game from a state, in which nature draws; see `games.game`."""
+        """The return of a random game from a state, in which nature draws; see `games.record.random_return`."""
         state, answer = self._states[at], None
         total, factor = 0.0, 1.0
         for _ in range(self.max_moves + 1):

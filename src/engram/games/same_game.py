@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from engram.errors import InvalidSpecification, InvalidState, check_whole
-from engram.games.game import Game, functions_of
+from engram.games.contract import functions_of
+from engram.games.game import Game
 from engram.games.scene import EMPTY, Scene
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, new_rng, random_below

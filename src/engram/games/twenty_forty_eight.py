@@ -12,8 +12,10 @@ import re
 import numpy as np
 
 from engram.errors import InvalidState
-from engram.games.game import NATURE, Game, functions_of
+from engram.games.contract import functions_of
+from engram.games.game import Game
 from engram.games.nibble_board import free_cells, slid_left, slides, turned
+from engram.games.record import NATURE
 from engram.games.scene import COLOURS, EMPTY, Scene
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from engram.drivers.limit import Limit
 from engram.drivers.result import MoveStatistics, SearchResult
 from engram.drivers.search import Search
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.gtp.protocol import GtpError, parse_colour
 
 SHORTEST_S = 0.05

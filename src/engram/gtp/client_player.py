@@ -10,9 +10,10 @@ import numpy as np
 from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
 from engram.errors import IllegalAction, InvalidSpecification
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.go.rules import stones
 from engram.games.go.sgf import is_go
+from engram.games.state import State
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal, words_of
 from engram.gtp.protocol import COLOURS
 from engram.player import PLAYERS, Forfeit, Player

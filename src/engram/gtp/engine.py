@@ -8,9 +8,9 @@ from functools import partial
 from engram import __version__
 from engram.drivers.result import SearchResult
 from engram.errors import EngramError
-from engram.games.game import State
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
+from engram.games.state import State
 from engram.gtp import gogui, setup
 from engram.gtp.analysis import Analysis, kata_line, lz_line, parse_analysis, root_info, stream
 from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success

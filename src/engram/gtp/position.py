@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from copy import copy
 
 from engram.errors import IllegalAction, InvalidState
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.go.rules import go, stones
 from engram.games.go.sgf import GameFile, Move, on_move, play_as
+from engram.games.state import State
 from engram.gtp.protocol import GtpError
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.drivers.result import SearchResult
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.go.board import MAX_POINTS, add_owners, board_dtype, copy_position
 from engram.games.go.heavy import heavy_rollout
+from engram.games.state import State
 from engram.gtp.analysis import visited
 from engram.native.jit import compiled
 from engram.rng import new_rng

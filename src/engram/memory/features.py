@@ -21,8 +21,9 @@ import numpy as np
 from numba import carray, int64, types
 
 from engram.errors import InvalidParameter, check_whole
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.python_game import PythonGame
+from engram.games.state import State
 from engram.memory.arithmetic import normalise
 from engram.memory.layout import MAX_DIMENSION
 from engram.native.addressed import Addressed

@@ -15,7 +15,8 @@ import numpy as np
 from numba import carray
 
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, check_whole
-from engram.games.game import Game, game_dtype
+from engram.games.game import Game
+from engram.games.record import game_dtype
 from engram.memory.features import DIMENSION, Features, features_dtype, write_features
 from engram.memory.files import BELONGING, StorePersistence, identity, like, load, take
 from engram.memory.layout import entries_of, keep_state, row_of, store_dtype

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from engram.errors import InvalidParameter, OperatorError
-from engram.games.game import Game, most_planes
+from engram.games.contract import most_planes
+from engram.games.game import Game
 from engram.native.intrinsics import call
 from engram.native.jit import compiled
 

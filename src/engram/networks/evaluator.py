@@ -11,7 +11,8 @@ import numpy as np
 from numba import carray, int64
 
 from engram.errors import InvalidParameter
-from engram.games.game import Game, game_dtype
+from engram.games.game import Game
+from engram.games.record import game_dtype
 from engram.native.intrinsics import call, pointer_at, record_at
 from engram.native.jit import Callback
 from engram.networks.architectures import check_fit

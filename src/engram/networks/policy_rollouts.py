@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidParameter, OperatorError
-from engram.games.game import SLACK, Game
+from engram.games.game import Game
+from engram.games.record import SLACK
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 from engram.networks.encoding import as_bytes

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from engram.errors import InvalidParameter, check_whole
-from engram.games.game import SLACK, Game
+from engram.games.game import Game
+from engram.games.record import SLACK
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
 from engram.rng import random_below

@@ -8,7 +8,7 @@ import numpy as np
 from numba import carray
 
 from engram.errors import InvalidParameter, check_whole
-from engram.games.game import SLACK
+from engram.games.record import SLACK
 from engram.native.intrinsics import call, fence, pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_below

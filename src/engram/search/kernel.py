@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.games.game import NATURE, copy_state, random_return, random_rollout
+from engram.games.record import NATURE, copy_state, random_return, random_rollout
 from engram.native.clock import nanoseconds
 from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, record_at
 from engram.native.jit import compiled

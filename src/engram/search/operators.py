@@ -373,7 +373,7 @@ def before_backup(**parameters: Any) -> Any:
 def after_backup(**parameters: Any) -> Any:
     """Decorator of `hook(tree, path, depth, value, moves, parameters) -> 0`: the simulation is over.
 
-    `moves` is the address of the rollout's moves (`games.game.note`), for an extension with `rollout_moves`; else 0.
+    `moves` is the address of the rollout's moves (`games.record.note`), for an extension with `rollout_moves`; else 0.
     """
 
 

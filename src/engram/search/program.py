@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.game import game_dtype
+from engram.games.record import game_dtype
 from engram.search.operators import HOOKS
 
 MAX_HOOKS = 8
@@ -50,7 +50,7 @@ slot_dtype = np.dtype(
         ("path", np.int64),  # address of int32 node indices
         ("actions", np.int64),  # address of int32 legal actions
         ("weights", np.int64),  # address of float32 weights by action, for `prior` and `chance`; or 0
-        ("moves", np.int64),  # address of int32 moves of the rollout (`games.game.note`); or 0
+        ("moves", np.int64),  # address of int32 moves of the rollout (`games.record.note`); or 0
         ("rng", np.int64),
         # parameters of the operators that belong to the slot's tree
         ("backup_parameters", np.int64),

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError, check_whole
-from engram.games.game import NATURE, SLACK, Game, State
+from engram.games.game import Game
 from engram.games.python_game import PythonGame
+from engram.games.record import NATURE, SLACK
+from engram.games.state import State
 from engram.native import clock
 from engram.native.addressed import Addressed
 from engram.native.buffers import buffers

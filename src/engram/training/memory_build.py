@@ -14,7 +14,8 @@ from engram.arena.sources import text_digest
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, check_whole
-from engram.games.game import NATURE, Game, random_action
+from engram.games.game import Game, random_action
+from engram.games.record import NATURE
 from engram.memory import files
 from engram.memory.similar_positions import position_memory
 from engram.rng import derive_seed

@@ -21,8 +21,10 @@ from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, TooLarge, check_fields
 from engram.games.catalogue import game as game_of
-from engram.games.game import SLACK, Game, State
+from engram.games.game import Game
 from engram.games.line.heuristics import is_line_game
+from engram.games.record import SLACK
+from engram.games.state import State
 from engram.networks.encoding import Encoder
 from engram.networks.symmetry import symmetry_tables, turned
 from engram.rng import derive_seed

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidFile, InvalidParameter
-from engram.games.game import SLACK, Game, copy_state
+from engram.games.game import Game
 from engram.games.go.board import MAX_POINTS, area_balance, board_dtype
 from engram.games.go.endings import ROLLOUTS, is_premature, survivors
 from engram.games.go.rules import go
+from engram.games.record import SLACK, copy_state
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.networks.encoding import Encoder, as_bytes, encode_state, rows_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engram.games.game import NATURE, SLACK, copy_state
+from engram.games.record import NATURE, SLACK, copy_state
 from engram.native.intrinsics import call
 from engram.native.jit import compiled
 from engram.search.columns import MAX_COUNT, MAX_VALUE, bounded

@@ -15,7 +15,8 @@ from engram.drivers.limit import Limit
 from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidState
-from engram.games.game import NATURE, State
+from engram.games.record import NATURE
+from engram.games.state import State
 from engram.pictures.bundle import bundle, file
 from engram.pictures.markup import in_letters, notebook
 from engram.web.positions import PlayedGame, opened

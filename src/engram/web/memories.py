@@ -8,7 +8,7 @@ from typing import Any
 from engram.drivers.recollection import explain_memory, stored_position
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
-from engram.games.game import State
+from engram.games.state import State
 from engram.memory.map import map_of as map_of_store
 from engram.memory.similar_positions import position_memory
 from engram.memory.store import Store

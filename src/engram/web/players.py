@@ -7,7 +7,8 @@ from typing import Any
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidState
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.presets.catalogue import preset
 from engram.web.fields import Fields
 from engram.web.sessions import LONGEST_S, TREE_BYTES, SearchSession

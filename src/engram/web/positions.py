@@ -8,8 +8,10 @@ from typing import Any
 from engram.errors import IllegalAction, InvalidGame, InvalidParameter
 from engram.games.catalogue import GAMES
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, Game, State
+from engram.games.game import Game
 from engram.games.go.sgf import Move, is_go, on_move, read_sgf, result_text, write_sgf
+from engram.games.record import NATURE
+from engram.games.state import State
 from engram.registry import about, defaults_of
 from engram.web.fields import Fields
 from engram.web.trust import typed

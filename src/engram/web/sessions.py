@@ -21,7 +21,7 @@ from engram.drivers.limit import Limit
 from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import EngramError
-from engram.games.game import State
+from engram.games.state import State
 from engram.trees.saved import SavedTree
 from engram.user_files import failure
 from engram.web.events import Audience, Channel

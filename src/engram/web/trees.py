@@ -10,7 +10,8 @@ import numpy as np
 
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
-from engram.games.game import Game, State
+from engram.games.game import Game
+from engram.games.state import State
 from engram.search.tree import PROVEN, Tree
 from engram.trees.comparison import compare
 from engram.trees.saved import SavedTree

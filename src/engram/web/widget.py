@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import MissingPackage
-from engram.games.game import State
+from engram.games.state import State
 
 if TYPE_CHECKING:
     from engram.web.live import LiveSearch

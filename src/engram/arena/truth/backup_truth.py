@@ -22,7 +22,9 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter, check_whole
 from engram.fleet import spread
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, Game, State, random_line
+from engram.games.game import Game, random_line
+from engram.games.record import NATURE
+from engram.games.state import State
 from engram.intervals import NORMAL_95, wilson
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed

@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 
-from engram.games.game import State
 from engram.games.go.board import (
     MAX_POINTS,
     area_balance,
@@ -27,6 +26,7 @@ from engram.games.go.heavy import heavy_rollout
 from engram.games.go.ladders import LARGE, rule_out_extensions
 from engram.games.go.rollout import value_of
 from engram.games.go.tactics import is_own_eye
+from engram.games.state import State
 from engram.native.jit import compiled
 from engram.rng import rng_dtype, seed_rng
 
@@ -128,7 +128,7 @@ def _kind_of(state, action):
 
 
 def endings(state, weights):
-    """Corrects the weights of the pass and of moves into own eyes in a policy; see `engram.games.game`.
+    """Corrects the weights of the pass and of moves into own eyes in a policy; see `engram.games.contract`.
 
     A pass that ends the game with a win is the only move. A pass that comes too early gets no weight. A move into an
     own eye wins no more than a pass, and counts as one. Passes of at most `LIKELY` are not judged: rollouts cost time.

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engram.games.game import note, nowhere
 from engram.games.go.answers import capture, capture_anywhere, escape, is_own_eye, pattern, race
 from engram.games.go.board import area_balance, used_points
 from engram.games.go.eyes import kills_when_taken, nakade
 from engram.games.go.heavy_board import balance_of, has_liberties, heavy_dtype, is_capture, put, set_up, traits_of
 from engram.games.go.history import laid_point
 from engram.games.go.rollout import action_of, value_of
+from engram.games.record import note, nowhere
 from engram.native.jit import compiled
 from engram.rng import random_below, random_float
 
@@ -106,7 +106,7 @@ def heavy(state, rng, moves, writes, probabilities):
     The state is then over. Its stones, balance and number of moves are right; its liberties, key and past are not.
 
     Args:
-      moves, writes: the buffer for the moves (`engram.games.game.note`), and whether to write them.
+      moves, writes: the buffer for the moves (`engram.games.record.note`), and whether to write them.
       probabilities: `Probabilities`.
     """
     room = np.int64(moves[0]) if writes else 0

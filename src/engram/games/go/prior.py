@@ -167,7 +167,7 @@ def describe(board, kinds, point, status, last, before, levels):
 
 def prior(state, actions, count, weights):
     """Writes `weights[action]` > 0, in no particular scale, for each legal action; see the contract in
-    `engram.games.game`.
+    `engram.games.contract`.
 
     Cost: reads ladders once a position, and a few tables for each action; counts the board after a pass.
     """

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.game import note, nowhere
 from engram.games.go.board import (
     NEUTRAL,
     ONES,
@@ -21,6 +20,7 @@ from engram.games.go.board import (
     not_suicide,
     put_stone,
 )
+from engram.games.record import note, nowhere
 from engram.native.jit import compiled
 
 _0 = np.uint64(0)

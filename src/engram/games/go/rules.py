@@ -18,7 +18,7 @@ import re
 import numpy as np
 
 from engram.errors import InvalidSpecification, InvalidState, check_whole
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.go.board import (
     BORDER,
     MAX_HISTORY,
@@ -49,6 +49,7 @@ from engram.games.go.local_pattern import local_pattern
 from engram.games.go.prior import prior
 from engram.games.go.rollout import rollout, rollout_moves, value_of
 from engram.games.scene import Scene, cell_places
+from engram.games.state import State
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, num_images
 from engram.native.jit import compiled
 

@@ -22,9 +22,10 @@ from sgfmill.sgf_properties import Presenter
 
 from engram import __version__
 from engram.errors import IllegalAction, InvalidFile, InvalidSpecification, InvalidState
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.go.board import MAX_SIZE, board_dtype
 from engram.games.go.rules import area, go, stones, turn_to
+from engram.games.state import State
 from engram.storage import contents
 
 _STONES = {2.75, 3.25, 3.75}

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidGame
-from engram.games.game import NATURE
 from engram.games.gymnasium.generators import distinct, generators_of, is_generator, set_seed, state_of
 from engram.games.python_game import PythonGame
+from engram.games.record import NATURE
 from engram.rng import GOLDEN, derive_seed
 
 _TRIAL_STEPS = 50

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from engram.errors import IllegalAction, check_whole
-from engram.games.game import NATURE
 from engram.games.gymnasium.copies import layers_of
 from engram.games.python_game import PythonGame
+from engram.games.record import NATURE
 from engram.rng import GOLDEN
 
 Table = list[list[list[tuple[float, int, float, bool]]]]

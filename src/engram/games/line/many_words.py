@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.game import note, nowhere
+from engram.games.record import note, nowhere
 from engram.games.symmetry import HIGHEST, cell_word, image, num_images
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, random_below

@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification, check_whole
-from engram.games.game import Game, functions_of, note, nowhere
+from engram.games.contract import functions_of
+from engram.games.game import Game
 from engram.games.line import many_words
 from engram.games.line.text import action_names, parser, renderer, scene
 from engram.games.line.threats import winning_cells
+from engram.games.record import note, nowhere
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, mirror_symmetries, num_images
 from engram.native.intrinsics import pick_bit, popcount
 from engram.native.jit import compiled

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from engram.errors import EngramError, IllegalAction, InvalidGame, InvalidSpecification, InvalidState, nearest
-from engram.games.game import NATURE, UNIT_BOUNDS
+from engram.games.contract import UNIT_BOUNDS
 from engram.games.open_spiel.kinds import PREFIX, package, parameters_of, quiet, refusal, sentence
 from engram.games.python_game import PythonGame
+from engram.games.record import NATURE
 from engram.rng import derive_seed
 from engram.specification import Specification
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.errors import InvalidFile, InvalidParameter
-from engram.games.game import SLACK, Game, copy_state
+from engram.games.game import Game
+from engram.games.record import SLACK, copy_state
 from engram.memory.values.table import Table, enter, entries_of, find, key_of
 from engram.memory.values.table_backup import TableGame
 from engram.native.intrinsics import call, call_float

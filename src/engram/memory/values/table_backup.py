@@ -10,8 +10,9 @@ import weakref
 import numpy as np
 from numba import carray
 
-from engram.games.game import Game, copy_state, game_dtype
+from engram.games.game import Game
 from engram.games.python_game import PythonGame
+from engram.games.record import copy_state, game_dtype
 from engram.memory.values.table import enter, entries_of, find, key_of, table_dtype
 from engram.native.intrinsics import address_of, call, record_at
 from engram.native.jit import compiled

@@ -14,7 +14,8 @@ import math
 
 import numpy as np
 
-from engram.games.game import Game, game_dtype
+from engram.games.game import Game
+from engram.games.record import game_dtype
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.rng import GOLDEN

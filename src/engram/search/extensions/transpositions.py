@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.games.game import Game, game_dtype
+from engram.games.game import Game
+from engram.games.record import game_dtype
 from engram.native.intrinsics import call, pointer_at, record_at
 from engram.native.jit import compiled
 from engram.search.columns import OWN, Column

@@ -19,7 +19,8 @@ from engram.arena.roster import player
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile
-from engram.games.game import State, random_line
+from engram.games.game import random_line
+from engram.games.state import State
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
 from engram.player import Player

@@ -1,0 +1,147 @@
+"""A game as compiled code sees it: its record of addresses; copies of states and random games through them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import carray
+
+from engram.native.intrinsics import call, call_float, pointer_at
+from engram.native.jit import compiled
+from engram.rng import random_below, random_float
+
+NATURE = 2
+"""The player of random moves."""
+SLACK = 64
+"""Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
+
+
+@compiled(inline=True)
+def nowhere():
+    """The `moves` of a rollout that writes none."""
+    return pointer_at(np.int64(0), np.int32)
+
+
+@compiled(inline=True)
+def note(moves, count, room, action, player):
+    """Writes a move after the first `count` moves, if there is room; returns the new count."""
+    if count < room:
+        count += 1
+        moves[count] = np.int32(2 * action + player)
+    return count
+
+
+ADDRESSES = (
+    "legal_actions", "play", "outcome", "to_play", "hash", "copy", "canonical_hash", "local_pattern", "encode",
+    "encode_history", "rollout", "heavy_rollout", "endings", "chance", "reward",
+)  # fmt: skip
+game_dtype = np.dtype(
+    [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: absent, or not requested
+    + [
+        ("state_words", np.int64),  # 8-byte words of a state
+        ("num_actions", np.int64),
+        ("max_moves", np.int64),
+        ("discount", np.float64),
+    ]
+)
+"""A game as compiled code sees it; `Game.record` fills it."""
+
+
+@compiled(inline=True)
+def copy_state(game, target, source):
+    """Copies a state between two addresses; returns a negative number if the game could not."""
+    if game.copy != 0:
+        return call(game.copy, (target, source))
+    to_words = carray(pointer_at(target, np.uint64), (game.state_words,))
+    from_words = carray(pointer_at(source, np.uint64), (game.state_words,))
+    for word in range(game.state_words):
+        to_words[word] = from_words[word]
+    return 0
+
+
+@compiled
+def random_rollout(game, state, rng, actions, moves):
+    """A uniformly random game from a state to its end, through the game's functions; nan on failure.
+
+    Args:
+      state, actions, moves: addresses, the last two of int32 buffers. `moves` is filled by `note`; 0: no moves written.
+    """
+    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
+    written = np.int64(0)
+    log = pointer_at(moves, np.int32)
+    room = game.max_moves + 1 if moves != 0 else np.int64(0)
+    for _ in range(game.max_moves + 1):  # a game that does not end within its bound is faulty
+        count = call(game.legal_actions, (state, actions))
+        if count <= 0 or count > game.num_actions:
+            return math.nan
+        action = np.int64(legal[np.int64(random_below(rng, count))])
+        if written < room:
+            written = note(log, written, room, action, call(game.to_play, (state,)))
+        over = call(game.play, (state, action))
+        if over != 0:
+            if room > 0:
+                log[0] = written
+            return call_float(game.outcome, (state,)) if over > 0 else math.nan
+    return math.nan
+
+
+@compiled
+def draw_action(game, state, rng, actions, count, weights):
+    """An action of nature, drawn by its weights from `count` legal ones; -1 if the weights are not valid.
+
+    Args:
+      state, actions, weights: addresses; of int32 actions, and of float32 weights by action, which are filled.
+    """
+    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
+    shares = carray(pointer_at(weights, np.float32), (game.num_actions,))
+    for k in range(count):
+        shares[legal[k]] = np.float32(0.0)
+    if call(game.chance, (state, actions, count, weights)) < 0:
+        return np.int64(-1)
+    total = 0.0
+    for k in range(count):
+        if not 0.0 <= shares[legal[k]] < np.inf:
+            return np.int64(-1)
+        total += np.float64(shares[legal[k]])
+    left = random_float(rng) * total
+    action = np.int64(-1)
+    for k in range(count):
+        weight = np.float64(shares[legal[k]])
+        if weight > 0.0:
+            action = np.int64(legal[k])
+            left -= weight
+            if left < 0.0:
+                break
+    return action
+
+
+@compiled
+def random_return(game, state, rng, actions, weights):
+    """The return of a uniformly random game from a state to its end, in which nature draws; nan on failure.
+
+    Args:
+      state, actions, weights: addresses, the last two as in `draw_action`.
+    """
+    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
+    total = 0.0
+    factor = 1.0
+    mover = call(game.to_play, (state,))
+    for _ in range(game.max_moves + 1):
+        count = call(game.legal_actions, (state, actions))
+        if count <= 0 or count > game.num_actions:
+            return math.nan
+        action = np.int64(legal[np.int64(random_below(rng, count))]) if mover != NATURE else np.int64(-1)
+        if mover == NATURE and game.chance != 0:
+            action = draw_action(game, state, rng, actions, count, weights)
+        if action < 0:
+            return math.nan
+        over = call(game.play, (state, action))
+        if game.reward != 0:
+            total += factor * call_float(game.reward, (state,))
+        mover = call(game.to_play, (state,)) if over == 0 else np.int64(0)
+        if mover != NATURE:
+            factor *= game.discount
+        if over != 0:
+            return total + factor * call_float(game.outcome, (state,)) if over > 0 else math.nan
+    return math.nan
