@@ -449,7 +449,7 @@ def test_a_study_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
         trial = study.optuna.ask(study.space.ranges)
         trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() + 120})
         free = pool.submit(are_free, time.monotonic() + 120)
-        assert study.recommended() and free.result()
+        assert study.recommendation() and free.result()
 
 
 def test_a_terminated_head_ends_without_a_word_of_ray(machines):

@@ -262,7 +262,7 @@ def test_a_point_without_a_player_is_left_out_and_the_study_goes_on(tmp_path):
     assert failed and all(1.3 < trial.params["width"] < 2.5 for trial in failed)
     assert len(study.faults()) == len(failed) and "no such width" in study.faults()[0]
     assert sum(entry.games for entry in study.observations()) == 80
-    assert not 1.3 < where.values(study.recommended().point)["width"] < 2.5
+    assert not 1.3 < where.values(study.recommendation().point)["width"] < 2.5
 
 
 def test_the_recommended_point_has_a_player(tmp_path):
@@ -270,7 +270,7 @@ def test_the_recommended_point_has_a_player(tmp_path):
     where = space(f"{tmp_path / 'players.py'}:comb", tune=["width=1:4.2"])
     study = Study(replace(objective(tmp_path / "s", 5), space=where), max_games=60, confirm_games=20, trial_games=30)
     study.search()
-    study.objective.make(where.values(study.recommended().point))
+    study.objective.make(where.values(study.recommendation().point))
     assert any(entry.games == 0 for entry in study.observations())
     assert study.confirm().games == 20
 
@@ -363,15 +363,15 @@ def test_all_processes_recommend_the_same(tmp_path):
     early = first.optuna.ask(WHERE.ranges)
     observe(early, 0.5, 0.1, 2)
     first.optuna.tell(early, 0.5)
-    assert first.recommended() == first.best()
+    assert first.recommendation() == first.best()
     assert not any(name.startswith(RECOMMENDED) for name in first.optuna.user_attrs)
     first.search()
-    best = first.recommended()
+    best = first.recommendation()
     late = first.optuna.ask(WHERE.ranges)
     observe(late, 1.0, 1e-6, 10_000)
     first.optuna.tell(late, 1.0)
     assert other.best().point != best.point
-    assert other.recommended() == first.recommended() == best
+    assert other.recommendation() == first.recommendation() == best
     assert str(first.space.values(best.point)["exploration"])[:5] in str(first.confirm().configuration.a)
 
 
@@ -542,11 +542,11 @@ def whole_study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole_study")
     tuning = study(folder / "s.sqlite")
     tuning.search()
-    tuning.recommended()
+    tuning.recommendation()
     with closing(sqlite3.connect(folder / "s.sqlite")) as played, closing(sqlite3.connect(folder / "whole")) as copy:
         played.backup(copy)
     shutil.copyfile(folder / "whole", folder / "again")
-    assert study(folder / "again").recommended() == tuning.recommended()
+    assert study(folder / "again").recommendation() == tuning.recommendation()
     return folder / "whole"
 
 

@@ -73,13 +73,13 @@ def serve(
         # On a thread: a browser in the terminal runs until it is left, and waits for the server meanwhile.
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    class Server(uvicorn.Server):
+    class PageServer(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await run_in_threadpool(app.state.server.sessions.close)  # so that no stream has to be cancelled
             await super().shutdown(sockets)
 
     try:
-        Server(config).run(sockets=[listener])
+        PageServer(config).run(sockets=[listener])
     except KeyboardInterrupt:
         others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
         for thread in others:

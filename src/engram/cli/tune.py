@@ -108,7 +108,7 @@ def _search_and_confirm(study: Study, budget: dict[str, Any], workers: int | Non
         search()  # a worker that was killed leaves its trial to the others
         for sentence in study.faults():
             live.line(f"engram: {sentence}")
-    best = study.standing(study.recommended())
+    best = study.standing(study.recommendation())
     say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
     with Live("games of the confirmation", study.confirm_games) as live:
         return best, study.confirm(workers=workers, progress=lambda now: live.update(now.games, line(now)))
@@ -139,7 +139,7 @@ def _write_report(folder: Path, study: Study, confirmation: MatchResult, how: di
     budget = confirmation.configuration.limits["A"].text
     game, search, against = map(without_folders, (objective.game, study.space.search, objective.against))
     title = f"{game}: {search} against {against}, {budget} a move"
-    results = findings(study.space, study.observations(), objective.seed, study.recommended())
+    results = findings(study.space, study.observations(), objective.seed, study.recommendation())
     write_report(folder, title, study.space, results, confirmation, **how)
 
 

@@ -80,7 +80,7 @@ class NetworkEvaluator(KernelEvaluator):
         if not game.is_like(self._encode.game):
             raise InvalidParameter(f"this evaluator is for {self._encode.game.name}, and not for {game.name}")
 
-    def compiled(self, game: Game, batch: int) -> CompiledEvaluator | None:
+    def compile(self, game: Game, batch: int) -> CompiledEvaluator | None:
         """See `KernelEvaluator`; None unless engram's own machine code computes the network."""
         self.check_game(game)
         native, encode = native_of(self.backend), self._encode

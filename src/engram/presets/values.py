@@ -17,7 +17,7 @@ from engram.presets.catalogue import register
 from engram.registry import DataFile
 from engram.search import backup as backups
 from engram.search import selection as selections
-from engram.search.extension import Extension, Maker
+from engram.search.extension import Extension, ExtensionOrFactory
 from engram.search.extensions.local_bounds import local_bounds, ucb1_local
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
@@ -179,7 +179,7 @@ def _check_trust(trust: float, learn: bool) -> None:
 def _tables(
     name: str, table: DataFile | Table | None, rule: Operator, discount: float | None, learn: bool,
     symmetric: bool | None, trust: float | None,
-) -> tuple[Maker, ...]:  # fmt: skip
+) -> tuple[ExtensionOrFactory, ...]:  # fmt: skip
     """The extension of a preset's table of values, if it has one."""
     if table is None:
         for option, is_set in (("learn", learn), ("symmetric", symmetric is not None), ("trust", trust is not None)):

@@ -69,7 +69,7 @@ class CompiledEvaluator:
 class KernelEvaluator:
     """An `Evaluator` that the kernel may ask by itself."""
 
-    def compiled(self, game: Game, batch: int) -> CompiledEvaluator | None:
+    def compile(self, game: Game, batch: int) -> CompiledEvaluator | None:
         """The evaluator as compiled code calls it, for up to `batch` states of a game.
 
         None: only `evaluate` may be asked.

@@ -170,7 +170,7 @@ def _code(function: Any) -> tuple[Any, ...]:
     return function.__code__, function.__defaults__, [value for value in around if isinstance(value, (int, float, str))]
 
 
-Maker = Extension | Callable[[Game], Extension]
+ExtensionOrFactory = Extension | Callable[[Game], Extension]
 """An extension, or a function that makes it for a game."""
 
 
@@ -211,14 +211,14 @@ def assemble(game: Game, preset: Preset) -> Assembly:
     Raises:
       InvalidParameter: two parts conflict; the message names them.
     """
-    extensions = [_extension(maker, game) for maker in preset.extensions]
+    extensions = [_extension(source, game) for source in preset.extensions]
     backup = backup_of(preset, extensions)
     parts: list[Operator | Extension] = [preset.selection, backup, *extensions]
     own_columns = {column for extension in extensions for column in extension.keeps}
     for column in dict.fromkeys(column for part in parts for column in part.columns):
         if column.keeper is not None and column not in own_columns:
             extensions.append(column.keeper(game))
-    extensions += [_extension(maker, game) for maker in preset.switched]
+    extensions += [_extension(source, game) for source in preset.switched]
     columns = dict.fromkeys(column for part in (*parts, *extensions) for column in part.columns)
     columns |= dict.fromkeys([REWARD] if game.has("reward") else [])
     selection = with_nature(selection=preset.selection) if game.has("chance") else preset.selection
@@ -227,10 +227,10 @@ def assemble(game: Game, preset: Preset) -> Assembly:
     return assembly
 
 
-def _extension(maker: Maker, game: Game) -> Extension:
-    if callable(maker):
-        check_call("an extension's function", maker, "game")
-    extension = maker(game) if callable(maker) else maker
+def _extension(source: ExtensionOrFactory, game: Game) -> Extension:
+    if callable(source):
+        check_call("an extension's function", source, "game")
+    extension = source(game) if callable(source) else source
     if not isinstance(extension, Extension):
         raise InvalidParameter(f"an extension is an engram.Extension, not {extension!r}")
     return extension

@@ -17,7 +17,7 @@ from engram.search import backup as backups
 from engram.search.decision import DECISIONS
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
-from engram.search.extension import Maker
+from engram.search.extension import ExtensionOrFactory
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.transpositions import transpositions
 from engram.search.operators import Operator, Record
@@ -101,7 +101,7 @@ class Preset:
     leaf_value: str | float = "evaluator"
     prior: Callable[..., int] | str | None = None
     first_nodes: int | None = None
-    extensions: tuple[Maker, ...] = ()
+    extensions: tuple[ExtensionOrFactory, ...] = ()
     solver: bool = False
     transpositions: bool = False
     endings: bool = True
@@ -191,7 +191,7 @@ class Preset:
         return preset
 
     @property
-    def switched(self) -> tuple[Maker, ...]:
+    def switched(self) -> tuple[ExtensionOrFactory, ...]:
         """The extensions of `solver` and `transpositions`: last, because others change the values that they use."""
         return (*([proofs()] if self.solver else []), *([transpositions] if self.transpositions else []))
 

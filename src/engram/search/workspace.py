@@ -535,7 +535,7 @@ class Workspace(Addressed):
 
     def _compiled_evaluator(self, batch: int) -> CompiledEvaluator | None:
         """The evaluator for the kernel to ask; None: there is none, or Python has to refuse its answers."""
-        part = self.evaluator.compiled(self.game, batch) if isinstance(self.evaluator, KernelEvaluator) else None
+        part = self.evaluator.compile(self.game, batch) if isinstance(self.evaluator, KernelEvaluator) else None
         if part is None or not (part.gives_values or self.preset.leaf_value == "rollout"):
             return None
         return part if self.assembly.embedding_size in (0, part.embedding_size) else None

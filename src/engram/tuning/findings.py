@@ -11,8 +11,8 @@ from scipy.stats import qmc
 
 from engram.search.schedules import ExpIntegral
 from engram.tuning.sampler import (
-    Best,
     Observation,
+    Recommendation,
     Surrogate,
     best_of,
     coordinates,
@@ -54,7 +54,7 @@ class Findings:
       top: observations by posterior mean, each with mean and deviation. trials: all observations.
     """
 
-    best: Best
+    best: Recommendation
     values: dict[str, Any]
     function: LearnedFunction | None
     progress: list[tuple[int, float, float]]
@@ -64,20 +64,22 @@ class Findings:
     trials: Sequence[Observation]
 
 
-def recommended(space: Space, surrogate: Surrogate) -> Best:
+def recommendation(space: Space, surrogate: Surrogate) -> Recommendation:
     """The recommended point of a study."""
     # The model has no bounds, but no score in [0, 1] deviates by more than a half.
     best = best_of(surrogate, space.ranges)
     return replace(best, deviation=min(best.deviation, 0.5))
 
 
-def findings(space: Space, observations: Sequence[Observation], seed: int = 0, best: Best | None = None) -> Findings:
+def findings(
+    space: Space, observations: Sequence[Observation], seed: int = 0, best: Recommendation | None = None
+) -> Findings:
     """The findings from the observations of a study, at least one; `best` defaults to the posterior's maximum.
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
     surrogate = surrogate_of(observations, space.knots, seed)
-    best = best or recommended(space, surrogate)
+    best = best or recommendation(space, surrogate)
     points = np.array([entry.point for entry in observations])
     means, covariance = surrogate.joint(points)
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
@@ -112,7 +114,9 @@ def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int
     return shares
 
 
-def _learned_function(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> LearnedFunction:
+def _learned_function(
+    space: Space, surrogate: Surrogate, points: np.ndarray, best: Recommendation, seed: int
+) -> LearnedFunction:
     """The function at the recommended point, and the band of those at the maxima of drawn functions."""
     scatter = qmc.Sobol(num_coordinates(space.ranges), seed=seed % (1 << 31)).random(1 << _SCATTER)
     places = np.unique(np.concatenate([points, places_of(space.ranges, scatter)]), axis=0)
@@ -132,12 +136,14 @@ def _progress(space: Space, observations: Sequence[Observation], seed: int) -> l
     spent = np.cumsum([entry.games for entry in observations])
     rows = []
     for count in sorted({round(part) for part in np.linspace(min(2, len(observations)), len(observations), _STEPS)}):
-        best = recommended(space, surrogate_of(observations[:count], space.knots, seed))
+        best = recommendation(space, surrogate_of(observations[:count], space.knots, seed))
         rows.append((int(spent[count - 1]), best.mean, best.deviation))
     return rows
 
 
-def _slice(space: Space, surrogate: Surrogate, best: Best, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _slice(
+    space: Space, surrogate: Surrogate, best: Recommendation, name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     axis = {name: space.ranges[name]}
     width = num_coordinates(axis)
     shifts = np.eye(width) if width > 1 else np.linspace(0.0, 1.0, _POINTS)[:, None]

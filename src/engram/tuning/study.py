@@ -38,9 +38,9 @@ from engram.errors import DatabaseError, EngramError, InvalidParameter, check_wh
 from engram.fleet import Link, release_workers
 from engram.interrupts import interrupts_later
 from engram.tuning import sampler
-from engram.tuning.findings import recommended
+from engram.tuning.findings import recommendation
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
-from engram.tuning.sampler import GAMES, Best, NoisySampler, Observation, observe
+from engram.tuning.sampler import GAMES, NoisySampler, Observation, Recommendation, observe
 from engram.tuning.space import Alternatives, Space, Tunable
 
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
@@ -138,7 +138,7 @@ class Study:
         self._games_left()
         for name, fields in self.optuna.user_attrs.items():
             if name.startswith(RECOMMENDED):
-                best = Best(**fields)
+                best = Recommendation(**fields)
                 float(best.mean), float(best.deviation), [float(share) for share in best.point]
 
     def trials(self) -> list[FrozenTrial]:
@@ -180,7 +180,7 @@ class Study:
                         trial.set_user_attr(CLAIM, {**self._claim(), "time": 0.0})  # the next process may resume it
                     raise
 
-    def recommended(self) -> Best:
+    def recommendation(self) -> Recommendation:
         """The recommended point: the best so far, or, once all games are spent, one for all processes.
 
         Waits for slices that other processes still play, unless their trials are abandoned.
@@ -196,21 +196,21 @@ class Study:
                     release_workers()  # the processes of those trials may wait for these cores
                     time.sleep(_WAIT_S)
             best = self.optuna.user_attrs[name]
-        return Best(**{**best, "point": tuple(best["point"])})
+        return Recommendation(**{**best, "point": tuple(best["point"])})
 
     def confirm(self, *, workers: int = 1, progress: Callable[[MatchResult], None] | None = None) -> MatchResult:
         """Plays the recommended search against the same player, in fresh games that no trial has used."""
-        values = self.space.values(self.recommended().point)
+        values = self.space.values(self.recommendation().point)
         return self.objective.play(values, CONFIRMATION, self.confirm_games, workers=workers, progress=progress)
 
-    def best(self) -> Best:
+    def best(self) -> Recommendation:
         """The point of the highest posterior mean. Raises InvalidParameter: the study has played no games."""
         observations = self.observations()
         if not any(entry.games for entry in observations):
             raise InvalidParameter("this study has played no games yet")
-        return recommended(self.space, sampler.surrogate_of(observations, self.space.knots, self.objective.seed))
+        return recommendation(self.space, sampler.surrogate_of(observations, self.space.knots, self.objective.seed))
 
-    def _playable(self) -> Best:
+    def _playable(self) -> Recommendation:
         """The best point, or where no player can be made there, the best one that has been played."""
         best = self.best()
         if not self.objective.fault_at(self.space.values(best.point)):
@@ -219,7 +219,7 @@ class Study:
         surrogate = sampler.surrogate_of(observations, self.space.knots, self.objective.seed)
         return sampler.best_among(surrogate, [entry.point for entry in observations if entry.games])
 
-    def standing(self, best: Best | None = None) -> StudyProgress:
+    def standing(self, best: Recommendation | None = None) -> StudyProgress:
         """The study so far; with `best` in place of the posterior's present best."""
         observations = self.observations()
         if not observations:

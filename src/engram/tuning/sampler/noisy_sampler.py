@@ -214,7 +214,7 @@ def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, see
 
 
 @dataclass(frozen=True)
-class Best:
+class Recommendation:
     """The recommended point in the unit cube, of the highest posterior mean, and its true score by the posterior."""
 
     point: tuple[float, ...]
@@ -222,7 +222,7 @@ class Best:
     deviation: float
 
 
-def best_of(surrogate: Surrogate, space: SearchSpace) -> Best:
+def best_of(surrogate: Surrogate, space: SearchSpace) -> Recommendation:
     """The recommended point, of whole numbers where the space has them: a trial's, or untried beside the summit.
 
     Fresh games confirm or refute it.
@@ -230,12 +230,12 @@ def best_of(surrogate: Surrogate, space: SearchSpace) -> Best:
     return best_among(surrogate, np.concatenate([_around(space, surrogate.summit()), surrogate.points]))
 
 
-def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndarray) -> Best:
+def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndarray) -> Recommendation:
     """That of some points in the unit cube which has the highest posterior mean."""
     mean, covariance = surrogate.joint(np.asarray(points))
     best = int(np.argmax(mean))
     deviation = math.sqrt(max(float(covariance[best, best]), 0.0))
-    return Best(tuple(map(float, points[best])), float(mean[best]), deviation)
+    return Recommendation(tuple(map(float, points[best])), float(mean[best]), deviation)
 
 
 def _game_variance(entries: Sequence[Observation]) -> float:
