@@ -1,4 +1,4 @@
-"""Confidence intervals of shares."""
+"""Confidence intervals: of shares, and their text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ import numpy as np
 
 NORMAL_95 = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
+
+
+def digits_beside(middle: float, ends: tuple[float, float], digits: int) -> int:
+    """Digits after the point, `digits` or up to four more, with which no end prints as a middle that it is not."""
+    for more in range(4):
+        if not any(end != middle and round(end, digits + more) == middle for end in ends):
+            return digits + more
+    return digits + 4
 
 
 def wilson(share: Any, count: Any) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
-from engram.arena.league import LeagueInterrupted, league, rated_players
+from engram.arena.league import LeagueInterrupted, LeagueResult, _schedule, league, rated_players
 from engram.arena.match import match
 from engram.arena.ratings import rate
 from engram.arena.results import Results
@@ -184,6 +184,53 @@ def test_all_points_one_way_bound_ratings_on_one_side():
     assert rate(2, {(0, 1): even}).difference(0, 1)[1] > 10
 
 
+def test_players_who_win_or_lose_everything_change_no_rating_of_the_others():
+    won = standing([(1, 1)] * 10)
+    among = {
+        (0, 1): standing([(1, 1), (1, -1), (1, 1), (-1, 1)]),
+        (1, 2): standing([(1, 0)] * 4),
+        (0, 2): standing([(1, -1)]),
+    }
+    few = rate(3, among)
+    many = rate(12, among | {(i, j): won for i in range(3) for j in range(3, 12)})
+    assert many.elo[:3] == pytest.approx(few.elo) and few.elo.sum() == pytest.approx(0.0, abs=1e-6)
+    assert np.isfinite(many.low[:3]).all() and np.isfinite(many.high[:3]).all()
+    assert np.isinf(many.low[3:]).all() and np.isfinite(many.high[3:]).all()
+    assert many.difference(0, 1)[0] == pytest.approx(few.difference(0, 1)[0])
+    # 22 of 23 points each against three players: ln(p / (1 − p)) from all matches between the two sides.
+    assert many.elo[3:] == pytest.approx([many.elo[3]] * 9) and many.elo[3] < few.elo.min() - 400.0
+
+
+def test_the_intervals_of_players_beside_a_loser_contain_the_truth():
+    rng, truth, hits, leads = np.random.default_rng(2), np.array([60.0, 20.0, -20.0, -60.0, -1500.0]), 0, 0
+    for _ in range(150):
+        results = {
+            (i, j): standing(np.where(rng.random((30, 2)) < score_of_elo(truth[i] - truth[j]), 1, -1))
+            for i, j in combinations(range(5), 2)
+        }
+        ratings = rate(5, results)
+        hits += ((ratings.low < truth) & (truth < ratings.high))[:4].sum()
+        low, high = ratings.bounds(0, 3)
+        leads += low < 120.0 < high
+    assert 0.90 <= hits / 600 <= 0.985 and leads / 150 >= 0.90
+
+
+def test_a_focused_league_finds_no_order_among_equals_more_often_than_one_in_twenty():
+    rng, false = np.random.default_rng(3), 0
+    for _ in range(60):
+        outcomes, matches, quotas = {}, {}, Counter()
+        for pairings, extra in _schedule(3, 20, None, 600, matches):
+            for at in pairings:
+                quotas[at] += extra
+                earlier = outcomes.get(at, np.zeros((0, 2)))
+                fresh = rng.choice([1.0, -1.0], size=(quotas[at] // 2 - len(earlier), 2))
+                outcomes[at] = np.concatenate([earlier, fresh])
+                matches[at] = standing(outcomes[at])
+        rows = LeagueResult("x", ("a", "b", "c"), matches, rate(3, matches), True, focused=True).rows()
+        false += any(row["lead_low"] is not None and row["lead_low"] > 0.0 for row in rows)
+    assert false <= 7  # of 60, at 1.96 standard errors 15
+
+
 def test_players_whom_no_match_connects_do_not_compare():
     ratings = rate(5, {(0, 1): standing([(1, 0)] * 4), (2, 3): standing([(1, 0)] * 4)})
     assert len(set(ratings.groups.tolist())) == 3
@@ -249,6 +296,8 @@ def test_results_rate_all_players_that_met(tmp_path):
     assert (shown["game"], shown["budget"], shown["games"]) == ("tic_tac_toe", "20 simulations", 18)
     assert shown["players"] == json.loads(json.dumps(result.rows())) and shown["scores"] == result.scores()
     assert "20 simulations a move" in CliRunner().invoke(app, words).stdout
+    counted = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    assert "met in a longer or later one: 1" in counted.output
     table = CliRunner().invoke(app, [*words, "--format", "csv"]).stdout.splitlines()
     assert len(table) == 4 and table[0].startswith("#,player,Elo") and table[1].startswith("1,")
     alone = CliRunner().invoke(app, ["results", "4", "5", "6", "--ratings", "-d", str(database)])

@@ -418,6 +418,7 @@ def test_the_sequential_test_ends_the_match_at_the_same_pair_whatever_the_order(
     counting = recorded(tmp_path / "1.sqlite")[: first.games]
     assert recorded(tmp_path / "2.sqlite")[: first.games] == counting
     assert "accepts Elo 150" in str(first)
+    assert first.verdict == "the sequential test accepts Elo 150" and first.decided
     assert match(**call, workers=3, database=tmp_path / "2.sqlite") == second
 
 
@@ -444,6 +445,9 @@ def test_games_beyond_the_stop_and_gaps_do_not_count():
     assert full.sprt is not None
     stop = 2 * full.sprt.pairs
     assert full.games == stop < 150
+    # The test has the last word: an interval that excludes ½ after an early stop is no second verdict.
+    lucky = replace(full, sprt=replace(full.sprt, decision="elo0"), score_low=0.51)
+    assert lucky.verdict == "the sequential test accepts Elo 0" and not lucky.decided
     shuffled = records[:]
     rng.shuffle(shuffled)
     assert report(configuration, shuffled) == full

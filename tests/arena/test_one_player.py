@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,7 @@ def test_equal_players_show_no_difference(file):
     assert "50 %" not in str(result)
     assert result.verdict == "no difference seen: the 95 % interval contains 0"
     assert result.means.low <= 0.0 <= result.means.high
+    assert not replace(result, score_low=0.6, score_high=0.9).decided  # more pairs won, and no greater mean
 
 
 def test_nature_draws_by_the_same_numbers_in_both_games_of_a_pair():

@@ -83,6 +83,8 @@ def test_elo_of_a_tiny_sample_claims_nothing():
     assert two_wins.elo_text == f"at least {400 * math.log10(low / (1 - low)):+.0f}"
     assert standing([(1, math.nan)]).elo_text.startswith("at least -")
     assert standing([]).elo_text == "unknown"
+    barely = Standing(60, 0, 40, 50, 50, 0.56, 0.5004, 0.615)
+    assert barely.decided and barely.elo_text == "+41.9 [+0.3, +81.4]"  # no end prints as the middle that it excludes
     assert standing([(1, -1), (1, 1), (1, 0), (0, 0)] * 10).elo_text == "+137 [+76, +190]"
 
 

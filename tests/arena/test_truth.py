@@ -67,6 +67,10 @@ def test_figures_worked_by_hand():
     assert (row.positions, row.spoilable) == (4, 3)
     assert row.bias == pytest.approx(0.25)
     assert row.rmse == pytest.approx(np.sqrt(1.5 / 4))
+    assert row.bias_error == pytest.approx(np.sqrt(1.25 / 3 / 4))  # errors less their mean: ¼, -¾, ¾, -¼
+    assert row.rmse_error == pytest.approx(np.sqrt(0.5625 / 3 / 4) / (2 * row.rmse))  # squares ¼, ¼, 1, 0
+    one = summarise("x", 10, positions[:1], np.array([[0.5, 1.0]]))
+    assert (one.bias, one.bias_error, one.rmse_error) == (0.5, None, None)
     assert row.mistakes == pytest.approx(1 / 3)
     assert row.mistaken == "1"
 
@@ -125,7 +129,7 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
     table = CliRunner().invoke(
         app, [*command[:-1], "-r", "average,erwa(step=0.2)", "-n", "20,40"], env={"COLUMNS": "250"}
     )
-    assert table.exit_code == 0 and f"{rows[1]['bias']:+.3f} ± {1.96 * rows[1]['bias_error']:.3f}" in table.stdout
+    assert table.exit_code == 0 and f"{rows[1]['bias']:+.3f} ± {2.0227 * rows[1]['bias_error']:.3f}" in table.stdout
     with storage.hold(tmp_path / ".truth.json.lock", "held"):
         refused = CliRunner().invoke(app, [*command, "-n", "20"])
     assert refused.exit_code == 2 and "another engram truth writes" in refused.stderr

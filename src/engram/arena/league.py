@@ -34,6 +34,8 @@ from engram.printable import on_one_line
 from engram.rng import derive_seed
 
 MAX_PLAYERS = 256
+FOCUS_ERRORS = 3.0
+"""Standard errors of a lead that end its focus, and bound it afterwards: 1.96 are reached in many looks by chance."""
 _LOG = logging.getLogger(__name__)
 _ENDS = (("elo_low", "least"), ("elo_high", "most"))
 _OPTIONS = (
@@ -49,6 +51,8 @@ class LeagueResult:
       game: its specification. players: theirs, in the order of their texts.
       matches: results by the numbers of their players; A is the player of the smaller number.
       ratings: of the players. complete: whether all games are played.
+      focused: whether results decided which pairs played more; leads then have wider bounds.
+      left_out: matches of two players who have met in a longer or a later one, which counts.
     """
 
     game: str
@@ -56,6 +60,8 @@ class LeagueResult:
     matches: dict[tuple[int, int], MatchResult]
     ratings: Ratings
     complete: bool
+    focused: bool = False
+    left_out: int = 0
 
     @property
     def games(self) -> int:
@@ -85,7 +91,7 @@ class LeagueResult:
             wins, draws, losses, *pairs = sums.tolist()
             figures = {
                 "elo": ratings.elo[i], "elo_low": ratings.low[i], "elo_high": ratings.high[i],
-                "nelo": normalised_elo(pairs), **_lead(ratings, i, order[rank] if rank < len(order) else None),
+                "nelo": normalised_elo(pairs), **self._lead(i, order[rank] if rank < len(order) else None),
             }  # fmt: skip
             rows.append({
                 "rank": rank, "player": self.players[i], "games": wins + draws + losses, "points": wins + draws / 2,
@@ -93,6 +99,16 @@ class LeagueResult:
                 **{name: float(number) if math.isfinite(number) else None for name, number in figures.items()},
             })  # fmt: skip
         return rows
+
+    def _lead(self, player: int, other: int | None) -> dict[str, float]:
+        """How far a player stands above the next one, with its standard error; only a bound where one side won all."""
+        if other is None:
+            return dict.fromkeys(("lead", "lead_error", "lead_low"), math.nan)
+        lead, error = self.ratings.difference(player, other)
+        low, high = self.ratings.bounds(player, other, FOCUS_ERRORS if self.focused else NORMAL_95)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            lead = error = math.nan
+        return {"lead": lead, "lead_error": error, "lead_low": low}
 
     def _repr_html_(self) -> str:
         """The output of a notebook: the players by rating, each with its interval."""
@@ -126,13 +142,16 @@ class LeagueResult:
 
     def notes(self) -> list[str]:
         """The limits of these ratings, in sentences."""
+        left_out = f"matches that do not count, because the same players met in a longer or later one: {self.left_out}"
+        focus = "results chose which pairs played on, so leads have three standard errors instead of 1.96"
+        notes = [text for text, holds in ((left_out, self.left_out), (focus, self.focused)) if holds]
         if self.num_groups > 1:
             only = "only ratings of the same group compare; play more"
-            return [f"no games connect {self.num_groups} groups of players: {only}"]
+            return [*notes, f"no games connect {self.num_groups} groups of players: {only}"]
         if any(None in (row["elo_low"], row["elo_high"]) for row in self.rows()):
-            assumption = "ratings assume one further drawn pair in each such match"
-            return [f"∞: one player took all points of a match; {assumption}"]
-        return []
+            assumption = "ratings assume one further drawn pair in each match between them"
+            notes.append(f"∞: players without points from those whose mean is 0, or who lost none; {assumption}")
+        return notes
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; `players`, `scores` and `covariance` are in the order of ratings."""
@@ -157,16 +176,6 @@ def elo_text(row: dict[str, Any]) -> str:
     return f"{row['elo']:+.0f} [{'-' * (low == '∞')}{low}, {high}]"
 
 
-def _lead(ratings: Ratings, player: int, other: int | None) -> dict[str, float]:
-    """How far a player stands above the next one, with its standard error; only a bound where one side won all."""
-    if other is None:
-        return dict.fromkeys(("lead", "lead_error", "lead_low"), math.nan)
-    lead, error = ratings.difference(player, other)
-    low, high = ratings.bounds(player, other)
-    is_bounded = math.isfinite(low) and math.isfinite(high)
-    return {"lead": lead if is_bounded else math.nan, "lead_error": error if is_bounded else math.nan, "lead_low": low}
-
-
 class LeagueInterrupted(KeyboardInterrupt):
     """Ctrl-C came during a league; `.result` holds it so far, and its games are recorded."""
 
@@ -187,7 +196,7 @@ def league(
       games: of a match, even. swiss: rounds, ≥ 1, instead of all against all: in each a player meets the one of
         nearest score among those met least; of an odd number one player pauses.
       focus: further games, even: step by step, at most `games` in each, between the two neighbours in the order whose
-        difference's 95 % interval reaches furthest beyond 0; ends early when none does.
+        lead, less three standard errors, is least; ends early when all are above 0.
       workers, database: as for `engram.match`; a league is not kept in memory.
       progress: called with the games that are done, those in all, and the match that is played now.
       options: of all matches, as for `engram.match`: simulations, seconds, seed, opening_moves, opening_judge,
@@ -212,7 +221,7 @@ def league(
     quotas: Counter[tuple[int, int]] = Counter()
 
     def result(complete: bool) -> LeagueResult:
-        return LeagueResult(game_name, texts, matches, rate(len(texts), matches), complete)
+        return LeagueResult(game_name, texts, matches, rate(len(texts), matches), complete, focus > 0)
 
     try:
         for pairings, extra in _schedule(len(texts), games, swiss, focus, matches):
@@ -255,13 +264,16 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
         newest = {frozenset((setup.a, setup.b)): setup.sources for setup in setups}
         players = tuple(sorted(set().union(*(pairing for pairing in newest if len(pairing) == 2))))
         meetings: dict[tuple[int, int], Any] = {}
+        left_out = 0
         for match in sorted(group, key=lambda match: match.games):
             setup = match.configuration
             if setup.a != setup.b and setup.sources == newest[frozenset((setup.a, setup.b))]:
                 a, b = players.index(setup.a), players.index(setup.b)
+                left_out += (min(a, b), max(a, b)) in meetings
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:
-            leagues.append((budget, LeagueResult(game, players, meetings, rate(len(players), meetings), True)))
+            ratings = rate(len(players), meetings)
+            leagues.append((budget, LeagueResult(game, players, meetings, ratings, True, left_out=left_out)))
     return leagues
 
 
@@ -297,11 +309,11 @@ def _swiss_round(count: int, matches: Mapping[tuple[int, int], MatchResult]) -> 
 
 
 def _most_uncertain(ratings: Ratings) -> tuple[int, int] | None:
-    """Neighbours in the order whose difference has an interval that reaches furthest beyond 0; None if none does."""
+    """Neighbours in the order whose lead, less `FOCUS_ERRORS` standard errors, is least; None if all are above 0."""
     reach = {}
     for i, j in pairwise(ratings.order):
         lead, error = ratings.difference(i, j)
-        reach[min(i, j), max(i, j)] = NORMAL_95 * error - lead
+        reach[min(i, j), max(i, j)] = FOCUS_ERRORS * error - lead
     pairing = max(reach, key=lambda at: reach[at])
     return pairing if reach[pairing] > 0.0 else None
 

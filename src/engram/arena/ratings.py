@@ -4,7 +4,7 @@ A player i of rating r_i takes a share p of the points from j, where ln(p / (1 �
 the likelihood of all points (a draw is half a point to each side); their mean is 0. With n_m games of a match m,
 weights w_m = n_m·p·(1 − p), and x_m = 1 at one player and −1 at the other, their covariance is
 
-    H⁺ · (Σ_m φ_m·w_m·x_m·x_mᵀ) · H⁺,        H = Σ_m w_m·x_m·x_mᵀ,
+    H⁺ · V · H⁺,        H = Σ_m w_m·x_m·x_mᵀ,        V = Σ_m φ_m·w_m·x_m·x_mᵀ,
 
 where φ_m is the dispersion of a match by pairs: the variance of its points over that of as many independent games
 without draws. So draws, pairs that share an opening, and pairs that repeat each other count as they do in a match. With
@@ -17,8 +17,15 @@ K_m is the weight of `PRIOR_PAIRS` pairs, at least 1: a short match leans on the
 of two wins and one of two losses are added, as to the sample of a match. A one-sided match says little of its own
 dispersion, and leans on 2, that of pairs with equal results.
 
-If some players take all points from the others, no finite ratings are likeliest. Each match between the two sides of
-such a divide then counts one drawn pair more, and the interval is open on the side that the games do not bound.
+If some players take all points from the others, no finite ratings are likeliest, and matches across such a divide say
+nothing about the players on one side of it. So each class of players who all have points from each other, directly or
+through others, is rated by its own matches. Then whole classes are placed beside each other by the matches between
+them, each of which counts one drawn pair more. With P, the projection on vectors that are constant in each class,
+H and V become
+
+    H_inside + P·H_across,        V_inside + P·V_across·P,
+
+the mean of the largest class is 0, and an interval is open on the side that the games do not bound.
 """
 
 from __future__ import annotations
@@ -43,7 +50,7 @@ _ELO = 400.0 / math.log(10.0)
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of players, in Elo, of mean 0 in each group.
+    """Ratings of players, in Elo; the mean of the largest class of each group (of all that are as large) is 0.
 
     Attributes:
       elo: (n,), ratings. low, high: (n,), their 95 % intervals; infinite where the games give no bound.
@@ -71,11 +78,11 @@ class Ratings:
         variance = self.covariance[i, i] + self.covariance[j, j] - 2.0 * self.covariance[i, j]
         return float(self.elo[i] - self.elo[j]), math.sqrt(max(0.0, float(variance)))
 
-    def bounds(self, i: int, j: int) -> tuple[float, float]:
-        """The 95 % interval of that difference; infinite on a side that the games do not bound."""
+    def bounds(self, i: int, j: int, errors: float = NORMAL_95) -> tuple[float, float]:
+        """That difference, less and plus so many standard errors; infinite on a side that the games do not bound."""
         difference, error = self.difference(i, j)
-        low = difference - NORMAL_95 * error if self.above[i, j] else -math.inf
-        return low, difference + NORMAL_95 * error if self.above[j, i] else math.inf
+        low = difference - errors * error if self.above[i, j] else -math.inf
+        return low, difference + errors * error if self.above[j, i] else math.inf
 
 
 def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
@@ -91,40 +98,55 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     scored[a, b], scored[b, a] = score > 0.0, score < 1.0
     groups = connected_components(scored, connection="weak")[1]
     classes = connected_components(scored, connection="strong")[1]
-    divided = classes[a] != classes[b]
-    total, points = games + 2.0 * divided, score * games + divided
+    above = np.isfinite(shortest_path(scored, unweighted=True))
+    across = classes[a] != classes[b]
+    total, points = games + 2.0 * across, score * games + across
     design = np.eye(count)[a] - np.eye(count)[b]
-    anchor = (groups[:, None] == groups).astype(np.float64)  # holds each group's mean at 0, and changes no difference
+    together = groups[:, None] == groups
+    member = np.eye(classes.max() + 1)[classes]
     scale = max(1.0, total.sum())
-
-    def variance(ratings: np.ndarray) -> np.ndarray:
-        """p·(1 − p) of each match, also where p is nearly 0 or 1."""
-        return np.asarray(expit(design @ ratings) * expit(-(design @ ratings)))
-
-    def product(ratings: np.ndarray, factors: Any = 1.0) -> np.ndarray:
-        return design.T @ ((factors * total * variance(ratings))[:, None] * design) / scale
-
-    fitted = minimize(
-        lambda x: (total @ np.logaddexp(0.0, design @ x) - points @ design @ x) / scale + x @ anchor @ x / 2.0,
-        np.zeros(count), method="trust-exact", hess=lambda x: product(x) + anchor, options={"gtol": 1e-10},
-        jac=lambda x: design.T @ (total * expit(design @ x) - points) / scale + anchor @ x,
-    ).x  # fmt: skip
-    inverse = np.linalg.inv(product(fitted) + anchor)
-    weight = games * variance(fitted)
+    inside = _fit(design[~across], total[~across], points[~across], np.zeros((~across).sum()), scale)
+    shifts = _fit(design[across] @ member, total[across], points[across], design[across] @ inside, scale)
+    fitted = inside + member @ shifts
+    variance = expit(design @ fitted) * expit(-(design @ fitted))  # p·(1 − p), also where p is nearly 0 or 1
+    weight = games * variance
     free, prior = weight * (1.0 - 1.0 / pairs), np.maximum(PRIOR_PAIRS * weight / pairs, 1.0)
     usual = (2.0 + math.fsum(squares)) / (1.0 + math.fsum(free))  # in any order of the matches
-    expected = usual + max(0.0, 2.0 - usual) * (1.0 - 4.0 * variance(fitted)) ** 2
+    expected = usual + max(0.0, 2.0 - usual) * (1.0 - 4.0 * variance) ** 2
     dispersion = (squares + prior * expected) / (free + prior)
-    elo, covariance = _ELO * fitted, _ELO**2 / scale * inverse @ product(fitted, dispersion) @ inverse
+    projection = member @ (member / member.sum(axis=0)).T
+
+    def information(factors: Any, matches: np.ndarray) -> np.ndarray:
+        part = design[matches]
+        return part.T @ ((factors * total * variance)[matches, None] * part) / scale
+
+    slope = information(1.0, ~across) + projection @ information(1.0, across)
+    spread = information(dispersion, ~across) + projection @ information(dispersion, across) @ projection
+    sizes = together * member.sum(axis=0)[classes]
+    middle = sizes == sizes.max(axis=1, keepdims=True)  # by player, those whose mean is 0
+    centred = np.eye(count) - middle / middle.sum(axis=1, keepdims=True)
+    inverse = centred @ np.linalg.inv(slope + together)  # `together` holds a mean and changes no difference
+    elo, covariance = _ELO * centred @ fitted, _ELO**2 / scale * inverse @ spread @ inverse.T
     half = NORMAL_95 * np.sqrt(np.diag(covariance).clip(min=0.0))
-    low, high = elo - half, elo + half
-    sizes = np.bincount(classes)[classes]
-    for player in range(count):
-        group, same = groups == groups[player], classes == classes[player]
-        # The largest class of a group is the one with which the others are compared, so its own ratings are bounded.
-        if group.sum() > 1 and not (classes[group & (sizes == sizes[group].max())] != classes[player]).any():
-            continue
-        won, lost = scored[same][:, ~same].any(), scored[~same][:, same].any()
-        low[player] = low[player] if won and not lost else -math.inf
-        high[player] = high[player] if lost and not won else math.inf
-    return Ratings(elo, low, high, covariance, groups, np.isfinite(shortest_path(scored, unweighted=True)))
+    has_met = together.sum(axis=1) > 1
+    low = np.where(has_met & (above | ~middle).all(axis=1), elo - half, -math.inf)
+    high = np.where(has_met & (above.T | ~middle).all(axis=1), elo + half, math.inf)
+    return Ratings(elo, low, high, covariance, groups, above)
+
+
+def _fit(design: np.ndarray, games: np.ndarray, points: np.ndarray, offsets: np.ndarray, scale: float) -> np.ndarray:
+    """The likeliest numbers x, where row m of the design times x, and its offset, are the logit of m's share."""
+    count = design.shape[1]
+    bound = (design != 0.0).astype(np.float64)
+    groups = connected_components(bound.T @ bound)[1]
+    anchor = (groups[:, None] == groups).astype(np.float64)
+
+    def logits(x: np.ndarray) -> np.ndarray:
+        return np.asarray(design @ x + offsets)
+
+    return minimize(
+        lambda x: (games @ np.logaddexp(0.0, logits(x)) - points @ logits(x)) / scale + x @ anchor @ x / 2.0,
+        np.zeros(count), method="trust-exact", options={"gtol": 1e-10},
+        jac=lambda x: design.T @ (games * expit(logits(x)) - points) / scale + anchor @ x,
+        hess=lambda x: design.T @ ((games * expit(logits(x)) * expit(-logits(x)))[:, None] * design) / scale + anchor,
+    ).x  # fmt: skip

@@ -12,6 +12,7 @@ from engram.arena.configuration import MatchConfiguration
 from engram.arena.results import MatchRecord, Results
 from engram.arena.statistics import Means, SprtState, Standing, means, pair_winners, standing
 from engram.arena.tally import Tally
+from engram.intervals import digits_beside
 from engram.pictures.markup import Markup, notebook, safe, table, whisker
 from engram.printable import on_one_line
 from engram.storage import without_nan
@@ -75,10 +76,27 @@ class MatchResult(Standing):
         return Standing(**{field.name: getattr(self, field.name) for field in fields(Standing)})
 
     @property
+    def accepted(self) -> float | None:
+        """The difference of Elo that the sequential test accepted; None: there is no test, or it has not decided."""
+        test, state = self.configuration.sprt, self.sprt
+        if test is None or state is None or state.decision is None:
+            return None
+        return test.elo1 if state.decision == "elo1" else test.elo0
+
+    @property
+    def decided(self) -> bool:
+        """Whether a difference was seen: by the sequential test if that has decided, else by the 95 % interval."""
+        if self.accepted is not None:
+            return self.accepted != 0.0
+        return self.means.decided if self.means is not None else super().decided
+
+    @property
     def verdict(self) -> str:
         """One sentence: which side is stronger, or that no difference was seen."""
         if self.games == 0:
             return "no games were played yet"
+        if self.accepted is not None:  # an interval after a stop by the test decides too often
+            return f"the sequential test accepts Elo {self.accepted:g}"
         if self.means is not None:
             if not self.means.decided:
                 return "no difference seen: the 95 % interval contains 0"
@@ -165,8 +183,10 @@ class MatchResult(Standing):
                 f"of {self.pairs} pairs with the same opening and draws A reached more in {wins}, as much in {draws}, "
                 f"less in {losses}",
             ]
+        low, high = 100.0 * self.score_low, 100.0 * self.score_high
+        digits = digits_beside(50.0, (low, high), 1)
         return [
-            f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
+            f"score of A {100 * self.score:.{digits}f} % [{low:.{digits}f}, {high:.{digits}f}], "
             f"Elo {self.lead} (95 %, by pairs)",
             f"first movers: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost",
         ]
@@ -196,10 +216,11 @@ class MatchResult(Standing):
         assert test is not None
         hypotheses = f"SPRT Elo {test.elo0:g} or {test.elo1:g} (alpha {test.alpha:g}, beta {test.beta:g})"
         where = f"LLR {state.llr:+.2f} in [{state.lower:.2f}, {state.upper:.2f}] after {state.pairs} pairs"
-        if state.decision is None:
+        if self.accepted is None:
             return f"{hypotheses}: undecided, {where}"
-        accepted = test.elo1 if state.decision == "elo1" else test.elo0
-        return f"{hypotheses}: accepts Elo {accepted:g}, {where}; stopped early, so the Elo above leans away from 0"
+        return (
+            f"{hypotheses}: accepts Elo {self.accepted:g}, {where}; stopped early, so the Elo above leans away from 0"
+        )
 
 
 def report(tally: Tally, match_id: int | None = None, database: str | None = None) -> MatchResult:

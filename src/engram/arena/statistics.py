@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidParameter, InvalidSpecification, is_real
-from engram.intervals import NORMAL_95
+from engram.intervals import NORMAL_95, digits_beside
 from engram.specification import parse
 
 
@@ -98,7 +98,8 @@ class Standing:
         """Elo for people: `+35 [+10, +60]`; `at least +40` where the games bound it on one side only."""
         low, high = self.elo_low, self.elo_high
         if math.isfinite(low) and math.isfinite(high):
-            return f"{self.elo:+.0f} [{low:+.0f}, {high:+.0f}]"
+            digits = digits_beside(0.0, (low, high), 0)
+            return f"{self.elo:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
         if math.isfinite(low):
             return f"at least {low:+.0f}"
         return f"at most {high:+.0f}" if math.isfinite(high) else "unknown"
@@ -254,8 +255,9 @@ class Sprt:
       InvalidParameter: not a number, not in order, or out of range.
 
     Pairs are counted in their order, not in the order in which they end. A lucky run lowers v with the distance to s0,
-    so that the errors are above alpha where elo0 is high. For an alpha of 5 % and elo1 = elo0 + 100 they are up to 8 %
-    with independent games, and 13 to 18 % at elo0 of 200 to 400 where both games of each pair end alike.
+    so that the errors are above alpha where elo0 is high, or few pairs decide. For an alpha of 5 % and
+    elo1 = elo0 + 100 they are up to 8 % with independent games, and 13 to 18 % at elo0 of 200 to 400 where both games
+    of each pair end alike. With such pairs and elo0 = 0 they are 8 % at elo1 = 100, and 11 % at 300.
     Source: Van den Bergh, "The generalized sequential probability ratio test", as in Fishtest; deviation:
       the normal approximation of the LLR and the regularised variance.
     """

@@ -84,7 +84,7 @@ def _read(file: Path) -> list[str]:
 
 def _lead(row: dict[str, Any]) -> str:
     if row["lead"] is not None:
-        return f"{row['lead']:+.0f} ± {1.96 * row['lead_error']:.0f}"
+        return f"{row['lead']:+.0f} ± {row['lead'] - row['lead_low']:.0f}"
     return "" if row["lead_low"] is None else f"at least {row['lead_low']:+.0f}"
 
 

@@ -194,13 +194,16 @@ def _difference(result: MatchResult, base: MatchResult) -> dict[str, float]:
 
 
 def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: float = math.nan) -> dict[str, object]:
+    from engram.intervals import digits_beside
+
     setup, test, sprt = row.configuration, row.sprt, ""
     if test is not None and setup.sprt is not None:
-        state = {"elo0": f"accepts {setup.sprt.elo0:g}", "elo1": f"accepts {setup.sprt.elo1:g}", None: "undecided"}
-        sprt = f"{setup.sprt.elo0:g} or {setup.sprt.elo1:g}: {state[test.decision]}, LLR {test.llr:+.2f}"
+        state = "undecided" if row.accepted is None else f"accepts {row.accepted:g}"
+        sprt = f"{setup.sprt.elo0:g} or {setup.sprt.elo1:g}: {state}, LLR {test.llr:+.2f}"
     alone = row.means is not None
     remark = "" if low > 0 or high < 0 else ", no difference seen"
-    compared = f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{remark}"
+    digits = digits_beside(0.0, (100 * low, 100 * high), 1)
+    compared = f"{100 * shift:+.{digits}f} % [{100 * low:+.{digits}f}, {100 * high:+.{digits}f}]{remark}"
     return {
         "match": row.match_id, "game": setup.game, "A": setup.a, "B": setup.b,
         "budget a move": setup.budget_text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,6 @@ import numpy as np
 from engram.arena.truth.backup_truth import TruthRow, difference
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.typed import without_folders
-from engram.intervals import NORMAL_95
 from engram.pictures.chart import Chart, Series, draw
 from engram.pictures.markup import table
 from engram.pictures.report import pictures, section, write_report
@@ -88,7 +88,7 @@ def _rule_table(rows: list[TruthRow]) -> list[dict[str, str]]:
             "search": row.search,
             "simulations": f"{row.simulations:,}",
             "bias": _with_error(row, row.bias, row.bias_error),
-            "root-mean-square error": f"{row.rmse:.3f} ± {NORMAL_95 * row.rmse_error:.3f}",
+            "root-mean-square error": _with_error(row, row.rmse, row.rmse_error, sign=""),
             "mistakes [95 %]": f"{100 * row.mistakes:.2f} % [{100 * row.mistakes_low:.2f}, "
                                f"{100 * row.mistakes_high:.2f}]",
             "less those of the first [95 %]": shift.format(**compared) if compared else "",
@@ -163,11 +163,11 @@ def _intervals(rows: Sequence[TruthRow | MemoryTruthRow], name: str) -> tuple[np
 
 
 def _factor(row: TruthRow | MemoryTruthRow) -> float:
-    """Standard errors in half a 95 % interval: Student's t where nodes lie in few trees."""
+    """Standard errors in half a 95 % interval: Student's t by the positions, or by the trees in which nodes lie."""
     from scipy.special import stdtrit
 
-    trees = row.trees if isinstance(row, MemoryTruthRow) else 0
-    return float(stdtrit(trees - 1, 0.975)) if trees > 1 else NORMAL_95
+    count = row.trees if isinstance(row, MemoryTruthRow) else row.positions
+    return float(stdtrit(count - 1, 0.975)) if count > 1 else math.nan
 
 
 def _memory_table(rows: list[MemoryTruthRow]) -> list[dict[str, str]]:
@@ -192,8 +192,8 @@ def _short(count: int) -> str:
     return f"{count}" if count < 10_000 else f"{count / 1000:.0f}k"
 
 
-def _with_error(row: TruthRow | MemoryTruthRow, gain: float, error: float | None) -> str:
-    return f"{gain:+.3f} ± {'?' if error is None else f'{_factor(row) * error:.3f}'}"
+def _with_error(row: TruthRow | MemoryTruthRow, figure: float, error: float | None, sign: str = "+") -> str:
+    return f"{figure:{sign}.3f} ± {'?' if error is None else f'{_factor(row) * error:.3f}'}"
 
 
 RULES = View(

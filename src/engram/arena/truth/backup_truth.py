@@ -58,7 +58,7 @@ class TruthRow:
       search: its specification. simulations: budget of a search.
       positions: number of positions. spoilable: number of those in which a mistake is possible.
       bias, bias_error: mean of (root value - truth) for the player to move, and its standard error.
-      rmse, rmse_error: root of the mean square of the same, and its standard error.
+      rmse, rmse_error: root of the mean square of the same, and its standard error; of one position both errors are None.
       mistakes: share of the spoilable positions in which the chosen move loses value.
       mistakes_low, mistakes_high: its 95 % interval (Wilson).
       mistaken: the positions with mistakes as a hexadecimal number, bit k for position k, for paired comparisons.
@@ -69,9 +69,9 @@ class TruthRow:
     positions: int
     spoilable: int
     bias: float
-    bias_error: float
+    bias_error: float | None
     rmse: float
-    rmse_error: float
+    rmse_error: float | None
     mistakes: float
     mistakes_low: float
     mistakes_high: float
@@ -155,12 +155,14 @@ def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition]
     error, mistake = figures.T
     count, spoilable = len(error), sum(position.can_spoil for position in positions)
     rmse = math.sqrt((error**2).mean())
-    rmse_error = math.sqrt((error**2).var() / count) / (2 * rmse) if rmse > 0 else 0.0
+    bias_error = rmse_error = None
+    if count > 1:
+        bias_error = math.sqrt(error.var(ddof=1) / count)
+        rmse_error = math.sqrt((error**2).var(ddof=1) / count) / (2 * rmse) if rmse > 0 else 0.0
     share = int(mistake.sum()) / max(spoilable, 1)
     mistaken = f"{sum(1 << number for number in np.flatnonzero(mistake).tolist()):x}"
-    bias, bias_error = float(error.mean()), float(error.std() / math.sqrt(count))
-    figures_of_mistakes = share, *wilson(share, spoilable), mistaken
-    return TruthRow(search, simulations, count, spoilable, bias, bias_error, rmse, rmse_error, *figures_of_mistakes)
+    errors = float(error.mean()), bias_error, rmse, rmse_error
+    return TruthRow(search, simulations, count, spoilable, *errors, share, *wilson(share, spoilable), mistaken)
 
 
 def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
