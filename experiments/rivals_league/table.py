@@ -19,22 +19,27 @@ HERE = Path(__file__).parent
 GAMES = ("connect_four", "hex", "go9", "othello", "p_game", "2048")
 
 
-def rows_of(league: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """By player: Elo beside that of `uct`, its 95 % half-width, games and simulations a move."""
-    names = [player["player"] for player in league["players"]]
-    elo = [player["elo"] for player in league["players"]]
-    base, spread = names.index(min(names, key=len)), league["covariance"]
+def rows_of(league: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By player: Elo beside that of `uct`, its 95 % half-width, games and simulations a move.
+
+    `open`: without points from `uct`, directly or through others, so that games give no lower end.
+    """
+    players, spread = league["players"], league["covariance"]
+    names = [re.sub(r"(, )?bounds=learnt(, ?)?", "", player["player"]).replace("()", "") for player in players]
+    base = names.index("uct")
     moves, simulations = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
+    short = {player["player"]: name for player, name in zip(players, names, strict=True)}
     for match in league["matches"]:
         for side in (match["a"], match["b"]):
-            moves[side["player"]] += side["moves"]
-            simulations[side["player"]] += side["moves"] * side["simulations"]
+            moves[short[side["player"]]] += side["moves"]
+            simulations[short[side["player"]]] += side["moves"] * side["simulations"]
     rows = {}
     for place, name in enumerate(names):
         variance = spread[place][place] + spread[base][base] - 2 * spread[place][base]
-        rows[re.sub(r"(, )?bounds=learnt(, ?)?", "", name).replace("()", "")] = {
-            "elo": round(elo[place] - elo[base]), "error": round(1.96 * math.sqrt(max(0.0, variance))),
-            "games": league["players"][place]["games"], "simulations": round(simulations[name] / moves[name]),
+        rows[name] = {
+            "elo": round(players[place]["elo"] - players[base]["elo"]),
+            "error": round(1.96 * math.sqrt(max(0.0, variance))), "open": not league["above"][place][base],
+            "games": players[place]["games"], "simulations": round(simulations[name] / moves[name]),
         }  # fmt: skip
     return rows
 
@@ -66,7 +71,10 @@ def main() -> None:
                 cells.append("")
                 continue
             bold = "**" if abs(row["elo"]) > row["error"] else ""
-            cells.append(f"{bold}{row['elo']:+d} ± {row['error']}{bold}, {row['simulations']:,}")
+            strength = f"{row['elo']:+d} ± {row['error']}"
+            if row.get("open"):
+                strength = f"at most {row['elo'] + row['error']:+d}"
+            cells.append(f"{bold}{strength}{bold}, {row['simulations']:,}")
         print(f"| `{name}` | " + " | ".join(cells) + " |")
     figure = new_figure("the picture", figsize=(11.0, 4.6), layout="constrained")
     for place, game in enumerate(games):
@@ -75,7 +83,7 @@ def main() -> None:
         axes.axvline(0.0, color="0.7", linewidth=1)
         axes.errorbar(
             [row["elo"] for _, row in shown], [level for level, _ in shown], xerr=[row["error"] for _, row in shown],
-            fmt="o", markersize=4, linewidth=1,
+            xuplims=[bool(row.get("open")) for _, row in shown], fmt="o", markersize=4, linewidth=1,
         )  # fmt: skip
         axes.set_yticks(range(len(order)), order if place == 0 else [""] * len(order))
         axes.set_ylim(len(order) - 0.5, -0.5)

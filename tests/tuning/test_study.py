@@ -388,7 +388,7 @@ def test_a_study_of_one_slice_has_its_report(tmp_path):
 def test_a_study_of_words_is_resumed_confirmed_and_reported(tmp_path):
     file = str(tmp_path / "s.sqlite")
     words = ["tune", "-g", "tic_tac_toe", "-s", "uct", "--against", "random", "-n", "20", "--trial-games", "20"]
-    words += ["--max-games", "140", "--confirm-games", "20", "--storage", file, "--report", str(tmp_path / "r")]
+    words += ["--max-games", "80", "--confirm-games", "20", "--storage", file, "--report", str(tmp_path / "r")]
     words += ["--tune", "backup=average|erwa(step=0.1)|softmax", "--tune", "exploration=0.2:3:log"]
     first = CliRunner().invoke(app, words)
     assert first.exit_code == 0, first.output

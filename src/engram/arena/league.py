@@ -154,12 +154,13 @@ class LeagueResult:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for programs; `players`, `scores` and `covariance` are in the order of ratings."""
+        """Plain data for programs; `players`, `scores`, `covariance` and `above` are in the order of ratings."""
         order = self.ratings.order
         return {
             "game": self.game, "games": self.games, "complete": self.complete, "groups": self.num_groups,
             "players": self.rows(), "scores": self.scores(),
             "covariance": self.ratings.covariance[np.ix_(order, order)].tolist(),
+            "above": self.ratings.above[np.ix_(order, order)].tolist(),
             "matches": [
                 match.to_json() if isinstance(match, MatchResult)
                 else {"a": self.players[i], "b": self.players[j], **vars(match)}
