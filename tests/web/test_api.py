@@ -465,6 +465,7 @@ def test_matches_are_read_as_they_are_recorded(recorded):
         assert sent(client, "position", game=game["game"], moves=game["moves"])["position"]["legal"] == []
         ratings = client.get("/api/ratings").json()
         (league,) = ratings["leagues"]
+        assert league["notes"] == []
         assert [row["rank"] for row in league["rows"]] == [1, 2, 3] and league["rows"][-1]["player"] == "random"
         training, network = ratings["trainings"]
         assert (network["about"], training["pictures"]) == ("in go:9, 1,000 steps", "")
@@ -476,6 +477,9 @@ def test_matches_are_read_as_they_are_recorded(recorded):
         # Another process plays on.
         engram.match("tic_tac_toe", "rave", "uct", games=10, simulations=20, workers=1, database=recorded)
         assert client.get("/api/matches").json()["matches"][1]["games"] == 10
+        engram.match("tic_tac_toe", "rave", "uct", games=2, simulations=20, seed=9, workers=1, database=recorded)
+        ((note,),) = (league["notes"] for league in client.get("/api/ratings").json()["leagues"])
+        assert "met in a longer or later one: 1" in note
 
 
 STUDY = """

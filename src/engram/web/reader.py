@@ -116,7 +116,10 @@ class ResultsReader:
             return []
         self.matches()
         rated = rated_players(result for _, result in list(self._counted.values()))  # other requests add to it
-        return [{"game": league.game, "budget": budget, "rows": league.rows()} for budget, league in rated]
+        return [
+            {"game": league.game, "budget": budget, "rows": league.rows(), "notes": league.notes()}
+            for budget, league in rated
+        ]
 
     def trainings(self) -> list[dict[str, Any]]:
         """Curves of trainings: score by episode against each opponent, mean and range of seeds; figures of networks."""
