@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -148,6 +149,15 @@ def forgetful_rollout(state, rng):
     return 5.0
 
 
+def numpys_rollout(state, rng):
+    return np.random.random()
+
+
+def turning_prior(state, actions, count, weights):
+    state.player = 1 - state.player
+    return 0
+
+
 def copy_without_player(target, source):
     target.left = source.left
     return 0
@@ -161,6 +171,9 @@ def copy_without_player(target, source):
         ({"legal_actions": twice}, "twice"),
         ({"to_play": third_player}, "to_play"),
         ({"rollout": forgetful_rollout}, "rollout"),
+        ({"rollout": numpys_rollout}, "rollout draws by other random numbers than `rng`"),
+        ({"heavy_rollout": numpys_rollout}, "heavy_rollout draws by other random numbers"),
+        ({"prior": turning_prior}, "prior changes the state"),
         ({"max_moves": 3}, "max_moves"),
         ({"num_actions": 2}, "actions"),
         ({"outcome": endless}, "outcome is nan, not a finite number"),
@@ -216,6 +229,11 @@ class Ones(Heaps):
 
 def heaps(state, **options):
     return engram.PythonGame("heaps", state, num_actions=40, max_moves=20, **options)
+
+
+def test_a_plain_game_whose_rollout_ignores_its_seed_is_found():
+    with pytest.raises(InvalidGame, match="rollout draws by other random numbers than `seed`"):
+        engram.check_game(heaps(Heaps, rollout=lambda state, seed: random.random()))
 
 
 def test_a_hash_tells_positions_of_different_moves_apart():

@@ -195,7 +195,7 @@ def test_rollouts_from_nature_and_from_a_player_have_the_mean_of_all_games(text)
     game, cache = game_of(f"openspiel:{text}"), {}
     state = game.initial_state()
     for _ in range(4):
-        values = [game._user_rollout(state.copy(), seed * 7919) for seed in range(1500)]
+        values = [game.user_rollout(state.copy(), seed * 7919) for seed in range(1500)]
         error = max(np.std(values) / len(values) ** 0.5, 1e-9)
         assert np.mean(values) == pytest.approx(mean(state.state, cache), abs=4 * error)
         is_chance_node = game.to_play(state) == NATURE

@@ -16,14 +16,18 @@ from hypothesis import strategies as st
 import engram
 from engram.conformance.search_contract import check_backup, check_preset
 from engram.errors import InvalidParameter, InvalidSpecification, OperatorError
+from engram.native.intrinsics import record_at
 from engram.presets import uct
 from engram.presets.catalogue import preset
 from engram.search import backup as backups
 from engram.search import mixes
 from engram.search.columns import OWN, Column
-from engram.search.operators import OPERATORS, backup, selection
+from engram.search.operators import OPERATORS, backup, on_leaf, selection
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
 from engram.search.tree import EXPAND, PLAYER_1, Tree, column_of, nodes_of
+
+TIC_TAC_TOE = engram.game("tic_tac_toe")
+BOARD = TIC_TAC_TOE.state_dtype
 
 
 def one_node(own: float, children: list[tuple[float, int]], player: int = 0) -> Tree:
@@ -261,6 +265,24 @@ def restless(tree, node, rng, parameters):
 def test_a_rule_with_random_numbers_of_its_own_is_found():
     with pytest.raises(InvalidParameter, match="the same seed gave two different trees"):
         check_preset(uct(selection=restless()))
+
+
+def turning_prior(state, actions, count, weights):
+    state.mine ^= state.stones
+    return 0
+
+
+@on_leaf()
+def turn(tree, path, depth, state, embedding, parameters):
+    position = record_at(state, BOARD)
+    position.mine ^= position.stones
+    return 0
+
+
+@pytest.mark.parametrize("part", [{"prior": turning_prior}, {"extensions": (engram.Extension(on_leaf=turn()),)}])
+def test_a_prior_or_a_hook_that_changes_the_state_is_found(part):
+    with pytest.raises(InvalidParameter, match="a prior, a hook or a heuristic changes the state"):
+        check_preset(replace(uct(), **part), [TIC_TAC_TOE], 50)
 
 
 def test_a_decorator_without_parentheses_is_named():

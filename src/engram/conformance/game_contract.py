@@ -17,6 +17,7 @@ from engram.games.bounds import is_within, rounded
 from engram.games.catalogue import game as game_of
 from engram.games.contract import most_planes
 from engram.games.game import Game
+from engram.games.python_game import PythonGame
 from engram.games.record import NATURE, SLACK
 from engram.games.state import State
 from engram.games.symmetry import Symmetry
@@ -361,6 +362,11 @@ class _Play:
         self._must(is_within.py_func(value, *self._bounds), f"{policy} gave {value}, not a value in {self._span}")
         same = game.hash(game.read(self._buffer)) == game.hash(self._state)
         self._must(same, f"a {policy} on a copy changed the original")
+        if game.compiled or (type(game) is PythonGame and game.user_rollout is not None):
+            self._copy()
+            again = _call_float(game.address(policy), (self._copied.ctypes.data, np.array(twin).ctypes.data))
+            source = "`rng`" if game.compiled else "`seed`"
+            self._must(again == value, f"{policy} draws by other random numbers than {source}, so no seed repeats")
         self._rolls_out = False
         if not game.address(policy + "_moves"):
             return
@@ -383,6 +389,7 @@ class _Play:
         status = self._call("prior", *addresses)
         valid = status == 0 and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, "prior gave no weights ≥ 0")
+        self._keeps_copy("prior")
 
     def _encoded(self, function: str, size: int, *history: int) -> int:
         """Checks that planes are finite and not beyond their `size` numbers; returns the function's result."""

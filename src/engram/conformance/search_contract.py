@@ -6,7 +6,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ def check_preset(
     """Runs a preset in searches and checks their trees: all values in [-1, 1], and every simulation is a visit.
 
     The same seed gives the same tree, unless an evaluator, or a store that other searches share, may differ between
-    the two runs.
+    the two runs. Without an evaluator, priors and hooks leave the state of a compiled game as it is.
 
     Args:
       games: default: two small line games. simulations: in each game, ≥ 2.
@@ -118,6 +118,8 @@ def check_preset(
             _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, seconds), exact, enters)
 
         def run(game: Game = game) -> list[np.ndarray]:
+            if preset.evaluator is None and game.compiled:
+                _check_states(game, preset, simulations, seed)
             works = [Workspace(game, preset) for _ in range(2 if repeats else 1)]
             trees = [_search(work, simulations, seed) for work in works]
             _check_nodes(preset.text, trees[0], exact, enters)
@@ -139,6 +141,27 @@ def check_preset(
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
         total += sum(int(tree[0]["visit_count"]) for tree in trees)
     return SearchReport(preset.text, total, lowest, highest)
+
+
+def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> None:
+    """At each leaf a search, whose evaluation leaves the state, has the state that the leaf's moves lead to."""
+    middle = sum(game.bounds or (0.0, 0.0)) / 2.0
+
+    def constant(state, rng):  # type: ignore[no-untyped-def]
+        return middle
+
+    work = Workspace(game, replace(preset, evaluation=constant))
+
+    def check() -> None:
+        state = game.initial_state()
+        for action in work.trees[0].nodes["action"][work.path(0)[1:]]:
+            state = game.play(state, int(action))
+        if not game.same(state, work.state(0)):
+            raise InvalidParameter(
+                f"{preset.text}: a prior, a hook or a heuristic changes the state, and must leave it"
+            )
+
+    _search(work, min(simulations, TRIAL_SIMULATIONS), seed, after=check)
 
 
 def _save_and_load(workspace: Workspace) -> None:
@@ -219,8 +242,14 @@ def _preset_functions(workspace: Workspace) -> list[Any]:
     ]
 
 
-def _search(workspace: Workspace, simulations: int, seed: int, seconds: float = math.inf) -> np.ndarray:
-    """The nodes of a search from the start, simulation by simulation, of at least two."""
+def _search(
+    workspace: Workspace,
+    simulations: int,
+    seed: int,
+    seconds: float = math.inf,
+    after: Callable[[], None] | None = None,
+) -> np.ndarray:
+    """The nodes of a search from the start, simulation by simulation, of at least two; `after` is called after each."""
     if isinstance(workspace.evaluator, _Uniform):
         workspace.evaluator.embedding_size = workspace.assembly.embedding_size
     game, began = workspace.game, time.perf_counter()
@@ -230,7 +259,10 @@ def _search(workspace: Workspace, simulations: int, seed: int, seconds: float = 
     workspace.start([0], simulations, [seed])
     while not workspace.finished() and (time.perf_counter() < began + seconds or workspace.total_done() < 2):
         begin_step()
+        done = workspace.total_done()
         workspace.step(1)
+        if after is not None and workspace.total_done() > done:
+            after()
     tree = workspace.trees[0]
     return tree.nodes[: tree.num_nodes].copy()
 

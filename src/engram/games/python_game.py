@@ -135,7 +135,7 @@ class PythonGame(Game):
         self._pending: dict[int, BaseException] = {}  # by the thread whose search waits for it
         self._draw = _RANDOM_WORD.from_python
         self._is_over = is_over or (lambda state: not len(self._checked_actions(state)))
-        self._user_rollout = rollout
+        self.user_rollout = rollout
         integer, real, word = ctypes.c_int64, ctypes.c_double, ctypes.c_uint64
         functions: dict[str, tuple[Any, int, Callable[..., Any]]] = {  # result, number of arguments, method
             "legal_actions": (integer, 2, self._write_actions),
@@ -275,8 +275,8 @@ class PythonGame(Game):
         state = self._states[at]
         # The search's generator seeds the rollout, so a seed repeats the search.
         seed = self._draw(rng)
-        if self._user_rollout is not None:
-            return self._checked_outcome(self._user_rollout(state, seed))
+        if self.user_rollout is not None:
+            return self._checked_outcome(self.user_rollout(state, seed))
         has_more = self.has("chance") or self.has("reward") or self.discount != 1.0
         try:
             return (self._random_return if has_more else self._random_outcome)(at, random.Random(seed).random)
