@@ -37,6 +37,33 @@ def test_what_was_saved_comes_back(tmp_path):
     assert os.listdir(tmp_path) == ["a.engram"]
 
 
+PAIR = np.dtype([("first", np.float64), ("second", np.int8)], align=True)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(3, dtype=">f4"),
+        np.ones((2, 3), [("black", PAIR), ("white", PAIR, (2,))]),
+        np.array(4.5),
+        np.zeros((), RECORD),
+        np.asfortranarray(np.arange(6).reshape(2, 3)),
+    ],
+)
+def test_every_order_and_shape_comes_back(tmp_path, array):
+    durable.save(tmp_path / "a", "thing", {}, {"it": array})
+    loaded = durable.load(tmp_path / "a", "thing")[1]["it"]
+    assert loaded.dtype == array.dtype.newbyteorder("=") and loaded.shape == array.shape
+    assert (loaded == array).all()
+
+
+@pytest.mark.parametrize("dtype", [object, [("it", object)], complex, "U3"])
+def test_an_array_that_no_file_holds_is_refused_before_it_is_written(tmp_path, dtype):
+    with pytest.raises(InvalidFile, match="cannot hold it: its type must be numbers of up to 64 bits, or records"):
+        durable.save(tmp_path / "a", "thing", {}, {"it": np.zeros(2, dtype)})
+    assert not os.listdir(tmp_path)
+
+
 def test_equal_contents_are_equal_bytes(tmp_path):
     contents = set()
     for _ in range(20):

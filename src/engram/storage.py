@@ -32,6 +32,7 @@ LARGEST_BYTES = 1 << 24
 _WRONG_FORM = ArithmeticError, AttributeError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError
 _PLAIN = {"bool", "float16", "float32", "float64"}
 _PLAIN |= {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+TYPES = "numbers of up to 64 bits, or records without objects"
 
 
 def check_regular(path: str | Path, max_bytes: int | None = None) -> None:
@@ -142,6 +143,11 @@ def write_text(path: str | Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
+def can_hold(dtype: np.dtype) -> bool:
+    """Whether a file can hold arrays of this type."""
+    return dtype.name in _PLAIN or (dtype.fields is not None and not dtype.hasobject)
+
+
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Writes a file, completely or not at all (`whole`).
 
@@ -149,15 +155,21 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
       path: an existing file is replaced.
       kind: of its contents, a word or two such as `memory`; `load` checks it.
       about: plain data (JSON) about the arrays.
-      arrays: numbers or records of any shape.
+      arrays: numbers or records of any shape; `load` gives numbers in this machine's byte order.
 
     Raises:
-      InvalidFile: it cannot be written; the old file is unchanged.
+      InvalidFile: it cannot be written, or an array holds another thing; the old file is unchanged.
     """
     check_place(path)
     path = Path(path)
-    records = {name: array.dtype for name, array in arrays.items() if array.dtype.name not in _PLAIN}
-    stored = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        if not can_hold(array.dtype):
+            raise InvalidFile(f"{path} cannot hold {name}: its type must be {TYPES}, not {array.dtype}")
+    records = {name: array.dtype for name, array in arrays.items() if array.dtype.fields is not None}
+    stored = {
+        name: np.asarray(array, None if name in records else array.dtype.newbyteorder("="), order="C")
+        for name, array in arrays.items()
+    }
     stored |= {name: _as_bytes(stored[name]) for name in records}
     descriptions = {name: _description(dtype) for name, dtype in records.items()}
     contents = {"kind": kind, "format": FORMAT, "about": dict(about), "records": descriptions}
@@ -307,16 +319,19 @@ def _as_bytes(array: np.ndarray) -> np.ndarray:
 def _description(dtype: np.dtype) -> dict[str, Any]:
     assert dtype.fields is not None  # records only
     names = list(dtype.fields)
+    parts = [(dtype[name].base, dtype[name].shape) for name in names]
     return {
         "names": names,
-        "formats": [[dtype[name].base.str, dtype[name].shape] for name in names],
+        "formats": [[base.str if base.fields is None else _description(base), shape] for base, shape in parts],
         "offsets": [dtype.fields[name][1] for name in names],
         "itemsize": dtype.itemsize,
     }
 
 
 def _dtype(description: dict[str, Any]) -> np.dtype:
-    formats = [(base, tuple(shape)) for base, shape in description["formats"]]
+    formats = [
+        (base if isinstance(base, str) else _dtype(base), tuple(shape)) for base, shape in description["formats"]
+    ]
     return np.dtype({**description, "formats": formats})  # type: ignore[call-overload]
 
 

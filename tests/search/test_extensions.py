@@ -434,7 +434,14 @@ def with_stores(*stores):
 
 
 @pytest.mark.parametrize(
-    "store", [Words({"v": {1}}), Words({}, {"v": [1]}), Words({}, {1: np.ones(2)}), Words({}, {"v": np.array(["a"])})]
+    "store",
+    [
+        Words({"v": {1}}),
+        Words({}, {"v": [1]}),
+        Words({}, {1: np.ones(2)}),
+        Words({}, {"v": np.array(["a"])}),
+        Words({}, {"v": np.zeros(1, [("it", object)])}),
+    ],
 )
 def test_a_store_that_no_file_can_hold_is_refused_in_a_sentence(store, tmp_path):
     with pytest.raises(InvalidParameter, match="state_dict gives a dictionary of plain data"):

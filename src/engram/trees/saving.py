@@ -120,16 +120,19 @@ def _contents(extension: Extension) -> tuple[dict[str, Any], dict[str, np.ndarra
     try:
         state, rows = parts
         json.dumps(state)
-        are_rows = all(isinstance(name, str) and isinstance(array, np.ndarray) for name, array in rows.items())
+        are_rows = all(
+            isinstance(name, str) and isinstance(array, np.ndarray) and storage.can_hold(array.dtype)
+            for name, array in rows.items()
+        )
     except (TypeError, ValueError, AttributeError) as error:
         reason = str(error)
     else:
-        if isinstance(state, dict) and are_rows and all(array.dtype.kind in "biufV" for array in rows.values()):
+        if isinstance(state, dict) and are_rows:
             return state, rows
         reason = "it gave other parts"
     raise InvalidParameter(
-        f"{extension.name}: state_dict gives a dictionary of plain data (JSON) and one of NumPy arrays of numbers by "
-        f"their names ({reason})"
+        f"{extension.name}: state_dict gives a dictionary of plain data (JSON) and one of NumPy arrays by their names, "
+        f"of {storage.TYPES} ({reason})"
     )
 
 
