@@ -231,6 +231,18 @@ def heaps(state, **options):
     return engram.PythonGame("heaps", state, num_actions=40, max_moves=20, **options)
 
 
+def test_a_diagram_may_change_its_record_and_is_a_text():
+    def render(state):
+        state["left"] = -1
+        return str(state["left"])
+
+    game = one_heap(render=render)
+    state = game.initial_state()
+    assert game.render(state) == str(state) == "-1" and state["left"] == 10
+    with pytest.raises(InvalidGame, match="nim: render must return a text, not 10"):
+        engram.check_game(one_heap(render=lambda state: int(state["left"])))
+
+
 def test_a_plain_game_whose_rollout_ignores_its_seed_is_found():
     with pytest.raises(InvalidGame, match="rollout draws by other random numbers than `seed`"):
         engram.check_game(heaps(Heaps, rollout=lambda state, seed: random.random()))

@@ -178,6 +178,16 @@ def test_decisions_by_hand():
     assert [DECISIONS[name](value, visits) for name in ("robust", "max", "secure", "lcb")] == [1, 1, 1, 1]
 
 
+def test_a_decision_that_masks_in_place_leaves_the_result(monkeypatch):
+    def masking(value, visits):
+        value[visits < visits.max()], visits[:] = -np.inf, 0
+        return int(value.argmax())
+
+    monkeypatch.setitem(DECISIONS, "masking", masking)
+    moves, plain = (run(TIC_TAC_TOE, uct(decision=name), (), 100)[1].moves for name in ("masking", "robust"))
+    assert [(move.visits, move.value) for move in moves] == [(move.visits, move.value) for move in plain]
+
+
 def test_lcb_leaves_out_what_was_hardly_looked_at():
     # Wilson on p = 0.99, n = 14 begins at 0.769, on p = 0.7, n = 100 at 0.604; 15 is 15 % of 100.
     for visits, expected in ((14, 1), (15, 0)):

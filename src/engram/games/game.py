@@ -516,10 +516,17 @@ class Game:
         return current
 
     def render(self, state: State) -> str:
-        """A text diagram of the state."""
+        """A text diagram of the state.
+
+        Raises:
+          InvalidGame: the game's function gives no text.
+        """
         state = self._checked(state)
         if self._render is not None:
-            return self._render(state)
+            text = self._render(self._position(state).view(np.ndarray))  # a copy, which it may change
+            if not isinstance(text, str):
+                raise InvalidGame(f"{self.name}: render must return a text, not {text!r}")
+            return text
         return "\n".join(f"{name}: {state[name]}" for name in self.state_dtype.names or ())
 
     def drawing(self, state: State, *, last: int | None = None, heat: Mapping[int, Heat] | None = None) -> Markup:

@@ -163,7 +163,7 @@ def final_move(
 
 
 def _decided(name: str, value: np.ndarray, visits: np.ndarray) -> int:
-    answer: Any = DECISIONS[name](value, visits)
+    answer: Any = DECISIONS[name](value.copy(), visits.copy())  # a user's rule may mask in place
     try:
         index = operator.index(answer)
     except TypeError:
