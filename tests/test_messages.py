@@ -122,6 +122,21 @@ def yielding(state, action):
     return 0
 
 
+def an_enclosed_list():
+    order = [0, 1]
+
+    def enclosed(state, action):
+        return order[action]
+
+    return enclosed
+
+
+# fmt: off
+def first_line(state, action): return 1
+def text_below(state, action): return "text"
+# fmt: on
+
+
 @pytest.mark.parametrize(
     ("function", "offset", "sentence"),
     [
@@ -146,6 +161,8 @@ def yielding(state, action):
         (two_kinds, 4, "number is a whole number in one place and a text in another"),
         (an_import, 1, "an import belongs to the top of the file"),
         (sorting, 1, "Numba does not compile numpy.lexsort: write a loop"),
+        (an_enclosed_list(), 1, "compiled code cannot read a list or set from outside the function: make it a tuple"),
+        (text_below, 0, "it must return a number, and here it returns a text"),
     ],
 )
 def test_an_error_of_the_compiler_is_one_sentence(function, offset, sentence):
@@ -156,3 +173,24 @@ def test_an_error_of_the_compiler_is_one_sentence(function, offset, sentence):
     line = function.__code__.co_firstlineno + offset
     assert text.startswith("test_messages.py:") and abs(int(text.split(":")[1].split(maxsplit=1)[0]) - line) <= 1, text
     assert text.split(" ")[1] == f"{function.__name__}:"
+
+
+def planes_of_a_shape(planes, action):
+    planes[0, action] = 1.0
+    return 0
+
+
+def the_weights(weights, action):
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (planes_of_a_shape, "an array of one dimension takes one index; the planes of `encode` are such an array"),
+        (the_weights, "it must return a number, and here it returns a buffer"),
+    ],
+)
+def test_an_error_about_a_buffer_is_one_sentence(function, sentence):
+    with pytest.raises(CompileError, match=f"{function.__name__}: {sentence}"):
+        _ = Callback(function, int64, (numba.types.CPointer(numba.float32), int64)).address

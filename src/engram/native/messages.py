@@ -25,6 +25,8 @@ _MESSAGES = (
     (r"variable '(\w+)' in globals", _GLOBAL),
     (r"Untyped global name '(\w+)':.*[Cc]annot type empty list", _GLOBAL),
     (r"Untyped global name '(\w+)':.*<class '([\w.]+)'>", "compiled code cannot read {0} ({1}): " + _OBJECT),
+    (r"OverloadSelector object.*\((?:List|Set)\(",
+     "compiled code cannot read a list or set from outside the function: make it a tuple or an array"),
     (r"No conversion from none to", "it must return a number on every path, and on one path it returns nothing"),
     (r"No conversion from (.+) to \w+ for '\$\w*return", "it must return a number, and here it returns {0}"),
     (r"Exception matching is limited", "compiled code cannot tell exceptions apart: test with `if` before, "
@@ -34,8 +36,8 @@ _MESSAGES = (
      "state's record or in a parameter"),
     (r">>> (?:static_)?getitem\((\w+), ", "{0} has no entries"),
     (r">>> (int|float)\((?:Literal\[str\]|unicode)", "compiled code cannot make a number from a text"),
-    (r"[gs]etitem\(array\(\w+, 1d, \w+\), \w*Tuple\(", "an array of one dimension takes one index; the planes of "
-     "`encode` are such an array"),
+    (r"[gs]etitem\((?:array\(\w+, 1d, \w+\)|\w+\*), \w*Tuple\(", "an array of one dimension takes one index; "
+     "the planes of `encode` are such an array"),
     (r"Unsupported array index type (\w+)|getitem\((?!\w*Tuple).*, (float\d+)\)|setitem\(.*, (float\d+), [^()]+\)",
      "an index is a float: / gives one, and so does int64 mixed with uint64; use //, or np.int64(...) around one of "
      "them"),
@@ -53,7 +55,8 @@ _MESSAGES = (
     (r"context manager|yield|opcode", "compiled code has no `with`, generators or classes: use loops and numbers"),
     (r"found for signature:\s+>>> (.+)", "Numba does not compile {0}"),
 )  # fmt: skip
-_KINDS = (("list|reflected list", "a list"), ("unicode_type|Literal\\[str\\]", "a text"), ("(Uni)?Tuple", "a tuple"),
+_KINDS = ((r"\w+\*", "a buffer"), ("list|reflected list", "a list"),
+          ("unicode_type|Literal\\[str\\]", "a text"), ("(Uni)?Tuple", "a tuple"),
           ("DictType|dict", "a dict"), ("nestedarray|[Aa]rray", "an array"), ("none", "None"),
           ("u?int\\d|Literal\\[int\\]", "a whole number"), ("float", "a float"), ("Record", "a record"))  # fmt: skip
 
@@ -96,10 +99,20 @@ def _place(function: Any, text: str) -> str:
     for path, line in re.findall(r'(?:File "|Raised from |at )([^"\n]+?)"?(?:, line | \()(\d+)', text):
         full = os.path.abspath(path)
         if os.path.isfile(full) and not full.startswith(PACKAGE) and f"{os.sep}numba{os.sep}" not in full:
-            header = re.search(rf'File "{re.escape(path)}", line {line}:\n\s*def (\w+)', text)
-            name = header[1] if header else code.co_name
-            return f"{os.path.basename(path)}:{line} {name}"
+            return f"{os.path.basename(path)}:{line} {_name_at(full, int(line)) or code.co_name}"
     return place_of(code)
+
+
+def _name_at(path: str, line: int) -> str:
+    """The innermost function around a line of a file; empty if there is none."""
+    try:
+        with open(path, "rb") as file:
+            nodes = ast.walk(ast.parse(file.read()))
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef | ast.Lambda))
+    around = [node for node in functions if node.lineno <= line <= (node.end_lineno or 0)]
+    return getattr(around[-1], "name", "<lambda>") if around else ""
 
 
 def _line_of(function: Callable[..., Any], name: str) -> int:
@@ -119,4 +132,4 @@ def _line_of(function: Callable[..., Any], name: str) -> int:
 
 def _kind(word: str) -> str:
     """A Numba type in plain words; another word as it is."""
-    return next((plain for pattern, plain in _KINDS if re.match(rf"({pattern})(\b|[(\[<\d])", word)), word)
+    return next((plain for pattern, plain in _KINDS if re.match(rf"({pattern})(\b|[(\[<\d]|$)", word)), word)
