@@ -14,7 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from engram.cli.app import app
+from engram.errors import InvalidSpecification
 from engram.native.guard import _mark
+from engram.presets.catalogue import preset
 from tests.test_native import engine_cache
 
 RULES = """
@@ -150,6 +152,22 @@ def minimax(game):
     from engram.search.extensions.implicit_minimax import heuristic_minimax
 
     return heuristic_minimax(worth)(game)
+
+def even(state, actions, count, weights):
+    for k in range(count):
+        weights[actions[k]] = 1.0
+    return 0
+
+@compiled
+def inverse(state, actions, count, weights):
+    weights[actions[0]] = 1 / weights[actions[0]]
+    return 0
+
+def middle(value, visits):
+    return len(value) // 2
+
+def fraction(value, visits):
+    return 0.5
 """
 
 
@@ -178,7 +196,12 @@ def check(place, monkeypatch):
         ("behind", "rules.py:45 behind: index -1 is outside an array of 1 entries (0 to 0)"),
         ("idle", "a leaf with the return -0.75 has the value 0.0 and 0 visits"),
         ("raiser", "rules.py:57 raiser raised ValueError: too deep"),
-        ("stranger", "the selection rule rules.py:60 stranger answered a child that is not there"),
+        (
+            "stranger",
+            "rules.py:60 stranger answered a child that is not there: an action, a nan bound, EXPAND with",
+        ),
+        ("inverse", "inverse divides by zero"),
+        ("fraction", "the decision fraction gave 0.5, not the index of one of 9 moves"),
         ("unvisited", "rules.py:72 unvisited divides by zero"),
         ("wide(width=9)", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
         ("beyond", "rules.py:102 walker: index 101 is outside an array of 11 entries (0 to 10)"),
@@ -193,6 +216,26 @@ def test_check_names_the_line_of_a_mistake(check, rule, sentence):
     done = check(rule)
     assert done.exit_code == 2 and sentence in done.stderr, done.output
     assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("rule", ["even", "middle"])
+def test_check_takes_a_prior_and_a_decision(check, rule):
+    done = check(rule, "-n", "100")
+    assert done.exit_code == 0 and "sound" in done.stdout, done.output
+
+
+@pytest.mark.parametrize(
+    ("rule", "remedy"),
+    [
+        ("unwilling", "replace(engram.presets.uct(), extensions=(engram.Extension(after_backup=...),))"),
+        ("middle", "'value'; a function named here returns a preset, or another part, and its arguments are options"),
+    ],
+)
+def test_a_part_in_the_place_of_a_preset_has_a_remedy(place, monkeypatch, rule, remedy):
+    monkeypatch.chdir(place[0])
+    with pytest.raises(InvalidSpecification) as refused:
+        preset(f"rules.py:{rule}")
+    assert remedy in str(refused.value)
 
 
 PROGRAM = """

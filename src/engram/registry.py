@@ -203,7 +203,8 @@ def bind(
     try:
         signature.bind(**passed)
     except TypeError as error:
-        raise InvalidSpecification(f"{specification.name}: {error}") from None
+        remedy = "a function named here returns a preset, or another part, and its arguments are options"
+        raise InvalidSpecification(f"{specification.name}: {error}; {remedy}") from None
     return passed
 
 

@@ -18,7 +18,7 @@ def check(
     what: Annotated[
         Optional[str],
         typer.Argument(
-            help="my.py:mine (a game, rule, extension, index, evaluator, preset), or a game or preset by name."
+            help="my.py:mine (a game, rule, prior, extension, index, evaluator, preset), or a game or preset by name."
         ),
     ] = None,
     game: options.Game = "connect_four",
@@ -43,6 +43,7 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     from engram.conformance.search_contract import check_backup, check_preset
     from engram.drivers.limit import Limit
     from engram.drivers.lockstep import Lockstep
+    from engram.drivers.search import Search
     from engram.errors import InvalidSpecification
     from engram.games.catalogue import GAMES
     from engram.games.catalogue import game as game_of
@@ -52,6 +53,7 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     from engram.presets.catalogue import as_preset, preset
     from engram.presets.rollouts import puct, uct
     from engram.search.backup import trace_step_mix
+    from engram.search.decision import DECISIONS
     from engram.search.extension import Extension
     from engram.search.operators import OPERATORS, Definition, Operator
     from engram.search.preset import Preset
@@ -71,8 +73,16 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
         report = check_preset(as_preset(replace(uct(), extensions=(index,)), name), [board], simulations)
         _check_rows(part.name)
         return report
-    if inspect.isfunction(part) and list(inspect.signature(part).parameters) == ["state", "rng"]:
+    function = getattr(part, "py_func", part)
+    arguments = ", ".join(inspect.signature(function).parameters) if inspect.isfunction(function) else ""
+    if arguments == "state, rng":
         part = replace(uct(), evaluation=part)
+    elif arguments == "state, actions, count, weights":
+        part = replace(puct(), prior=part)
+    elif arguments == "value, visits":
+        DECISIONS.add(part.__name__, part)
+        part = uct(decision=part.__name__)
+        Search(board, part).run(board.initial_state(), Limit(simulations=simulations))  # refuses a wrong index
     else:
         make_it = partial(make, what, (Game, Preset, Operator, Definition, Extension), OPERATORS, max_leaves=8)
         part, name = make_it(game=board)

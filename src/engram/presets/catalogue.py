@@ -13,7 +13,7 @@ import numpy as np
 
 from engram.errors import InvalidSpecification
 from engram.registry import Registry, call, defaults_of, types_of
-from engram.search.operators import OPERATORS, Definition, Operator
+from engram.search.operators import HOOKS, OPERATORS, Definition, Operator
 from engram.search.preset import Preset, described
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, make
@@ -106,8 +106,12 @@ def as_preset(result: Any, text: str) -> Preset:
         return result.named(text)
     if isinstance(result, (Operator, Definition)):
         kind = result.definition.kind if isinstance(result, Operator) else result.kind
+        example = f"engram.presets.uct({kind}=...)"
+        if kind in HOOKS:
+            example = f"dataclasses.replace(engram.presets.uct(), extensions=(engram.Extension({kind}=...),))"
+        elif kind == "mix":
+            example = "engram.presets.uct(backup=engram.search.backup.trace_step_mix(mix=...))"
         raise InvalidSpecification(
-            f"{text} is a {kind} operator, not a preset; name a function that returns, for example, "
-            f"engram.presets.uct({kind}=...)"
+            f"{text} is an operator ({kind}), not a preset; name a function that returns, for example, {example}"
         )
     raise InvalidSpecification(f"{text} is a {type(result).__name__}, not a preset or a function that returns one")

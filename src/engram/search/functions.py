@@ -160,9 +160,9 @@ class Functions:
                 writers = " or ".join([*hooks, *rules])
                 return f"{writers} wrote a value or advice that is not in [-1, 1] on a node"
         if status == statuses.SELECTION:
-            return (
-                f"{_named('selection rule', self.preset.selection)} answered a child that is not there: is a bound nan?"
-            )
+            rule = _named("selection rule", self.preset.selection)
+            causes = "an action, a nan bound, EXPAND with none left, or one without `entering`"
+            return f"{rule} answered a child that is not there: {causes}"
         if status == statuses.BACKUP:
             backup = _named("backup rule", self.assembly.backup)
             if not all(tree.nodes[0]["visit_count"] for tree in trees):
