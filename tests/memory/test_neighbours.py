@@ -14,11 +14,13 @@ from engram.cli.app import app
 from engram.errors import InvalidSpecification, OperatorError
 from engram.memory.features import Features
 from engram.memory.neighbours import INDICES, Exact
-from engram.memory.neighbours.exact import exact_dtype, insert, remove
+from engram.memory.neighbours.exact import candidates, exact_dtype, insert, remove
 from engram.memory.neighbours.index import NeighbourIndex, functions_of
 from engram.memory.neighbours.sketch import WORDS
 from engram.memory.store import Store
 from engram.native.intrinsics import pointer_at
+
+PARTS = {"insert": insert, "remove": remove, "candidates": candidates}
 
 
 def recall(kind, stored, queries, num_neighbours=50, **options):
@@ -163,6 +165,27 @@ def test_an_index_that_goes_astray_is_stopped(candidates):
         del INDICES["astray"]
 
 
+def _refusing(index, row, features):
+    return -1
+
+
+@pytest.mark.parametrize("function", ["insert", "remove"])
+def test_an_index_that_reports_a_failure_is_stopped(function):
+    class Refusing(Exact):
+        name = "refusing"
+        functions: ClassVar = functions_of(exact_dtype, **dict(PARTS, **{function: _refusing}))
+
+    try:
+        store = Store(4, 2, neighbours="refusing")
+        with pytest.raises(OperatorError, match="refusing reported a failure of its insert or remove"):
+            store.add_all(np.arange(3), np.eye(4)[:3])
+        search = engram.Search("connect_four", "memory_uct(neighbours=refusing, capacity=2)")
+        with pytest.raises(OperatorError, match="refusing reported a failure of its insert or remove"):
+            search.run(search.game.initial_state(), engram.Limit(simulations=50), seed=0)
+    finally:
+        del INDICES["refusing"]
+
+
 TWICE = """
 from numba import carray, int32
 import numpy as np
@@ -271,11 +294,51 @@ def test_an_index_that_is_none_is_refused_in_a_sentence():
             super().__init__(capacity, dimension)
             self.header = self.header[:0]
 
-    sentences = {"headless": "calls super", "idle": "functions_of", "short": "common_fields", "empty": "common_fields"}
+    class Typo(Exact):
+        name = "typo"
+
+        def __init__(self, capacity, dimension, *, seed=0):
+            super().__init__(capacity, dimension)
+            self.hold(codes=np.zeros(3))
+
+    class Listed(Exact):
+        name = "listed"
+
+        def __init__(self, capacity, dimension, *, seed=0):
+            super().__init__(capacity, dimension)
+            self.hold(size=[0] * capacity)
+
+    class Foreign(Exact):
+        name = "foreign"
+
+        def __init__(self, capacity, dimension, *, seed=0):
+            NeighbourIndex.__init__(self, np.dtype([("places", np.uint64)]), capacity, dimension)
+
+    sentences = {
+        "headless": "calls super", "idle": "functions_of", "short": "common_fields", "empty": "common_fields",
+        "foreign": "common_fields",
+    }  # fmt: skip
     try:
         for name, sentence in sentences.items():
             with pytest.raises(InvalidSpecification, match=f"the neighbour search {name} .*{sentence}"):
                 Store(4, 10, neighbours=name)
+        for name, field in (("typo", "codes"), ("listed", "size")):
+            with pytest.raises(InvalidSpecification, match=f"{field} must be a NumPy array for a field of its record"):
+                Store(4, 10, neighbours=name)
     finally:
-        for name in sentences:
+        for name in (*sentences, "typo", "listed"):
             del INDICES[name]
+
+
+def test_an_index_may_do_without_a_seed():
+    class Seedless(Exact):
+        name = "seedless"
+
+        def __init__(self, capacity, dimension):
+            NeighbourIndex.__init__(self, exact_dtype, capacity, dimension)
+
+    try:
+        store = Store(4, 10, neighbours="seedless")
+        assert store.add(1, np.ones(4)) == 0
+    finally:
+        del INDICES["seedless"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from engram import storage
-from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, TooLarge, check_whole
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError, TooLarge, check_whole
 from engram.games.catalogue import game
 from engram.games.game import Game
 from engram.memory.features import Features
@@ -51,6 +51,8 @@ def _take(target, source, rows):
     for k in range(len(rows)):
         entry = theirs[rows[k]]
         row = add(target, entry.key, row_of(source, rows[k]))
+        if row < 0:
+            return -1
         touch(ours, target.capacity, row)
         joined = ours[row]
         total = joined.visit_count + entry.visit_count
@@ -60,6 +62,7 @@ def _take(target, source, rows):
             joined.value += (entry.value - joined.value) * (entry.visit_count / total)
         joined.visit_count = min(total, MAX_COUNT)
         rows[k] = row
+    return 0
 
 
 @compiled
@@ -80,13 +83,14 @@ def take(target: Store, source: Store, rows: np.ndarray | None = None) -> None:
     """Adds a store's rows (default all, in order of use) to another; N and V̂ of a shared key are joined.
 
     Raises:
-      InvalidParameter: the dimensions differ, or a row does not exist.
+      InvalidParameter: the dimensions differ, or a row does not exist. OperatorError: the target's index failed.
     """
     if target.dimension != source.dimension:
         raise InvalidParameter(f"memories of {target.dimension} and {source.dimension} numbers do not mix")
     rows = rows_by_use(source) if rows is None else source.checked_rows(rows)
     targets = rows.copy()
-    _take(target.header[0], source.header[0], targets)
+    if _take(target.header[0], source.header[0], targets) < 0:
+        raise OperatorError(target.fault)
     if target.states.shape[1] and target.states.shape[1] == source.states.shape[1]:
         _, backwards = np.unique(targets[::-1], return_index=True)
         last = len(targets) - 1 - backwards  # the last source of each target row

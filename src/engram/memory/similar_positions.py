@@ -133,6 +133,8 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
         else:
             back_up_memory(tree, column, nodes_on_path, depth, store.value, store.count, parameters.decay)
     row = add(store, key, leaf_features)
+    if row < 0:
+        return -1
     if store.state_bytes != 0:
         keep_state(store, row, state)
     links[node].entry = np.int32(row + 1)

@@ -45,26 +45,29 @@ ASTRAY = -1
 """In place of the number of nearest entries: the index named rows that do not exist."""
 FEATURELESS = -2
 """The same, where the features of a position failed before a query."""
+UNINDEXED = -3
+"""The same, where the index reported a failure for a row."""
 
 
 @compiled
 def add(store, key, features):
     """Returns the row of a key; a new key gets an entry with N = 0, an existing entry stays unchanged.
 
-    Features have length 1. A full store replaces the least recently used entry.
+    It is -1 if the index fails. Features have length 1. A full store replaces the least recently used entry.
     """
     row = find(store, key)
     if row >= 0:
         return row
     entries = entries_of(store)
     ring = store.capacity
+    status = 0
     if store.size < store.capacity:
         row = store.size
         store.size += 1
     else:
         row = np.int64(entries[ring].newer)
         drop_key(store, entries[row].key)
-        call(store.remove, (store.index, row, store.features + row * store.dimension * 4))
+        status = call(store.remove, (store.index, row, store.features + row * store.dimension * 4))
         newer = np.int64(entries[row].newer)
         entries[ring].newer = np.int32(newer)
         entries[newer].older = np.int32(ring)
@@ -82,7 +85,10 @@ def add(store, key, features):
         forget_state(store, row)
     link_newest(entries, ring, row)
     enter_key(store, key, row)
-    call(store.insert, (store.index, row, store.features + row * store.dimension * 4))
+    status = min(status, call(store.insert, (store.index, row, store.features + row * store.dimension * 4)))
+    if status < 0:
+        store.num_nearest = UNINDEXED
+        return -1
     return row
 
 
@@ -169,13 +175,18 @@ def query(store, features, num_neighbours, temperature):
 @compiled
 def _add_all(store, keys, features):
     for k in range(len(keys)):
-        add(store, keys[k], features[k])
+        if add(store, keys[k], features[k]) < 0:
+            return -1
+    return 0
 
 
 @compiled
 def _insert_all(store):
     for row in range(store.size):
-        call(store.insert, (store.index, row, store.features + row * store.dimension * 4))
+        if call(store.insert, (store.index, row, store.features + row * store.dimension * 4)) < 0:
+            store.num_nearest = UNINDEXED
+            return -1
+    return 0
 
 
 @compiled
@@ -306,7 +317,9 @@ class Store(Addressed):
 
     @property
     def fault(self) -> str:
-        """Why its last query failed, in a sentence; empty if it did not."""
+        """Why its last query or new entry failed, in a sentence; empty if it did not."""
+        if self.header["num_nearest"][0] == UNINDEXED:
+            return f"the neighbour search {self.neighbours} reported a failure of its insert or remove"
         if self.header["num_nearest"][0] == FEATURELESS:
             return "the function of a memory's features failed, or a feature is not a finite number"
         if self.header["num_nearest"][0] != ASTRAY:
@@ -366,9 +379,13 @@ class Store(Addressed):
         self.index.clear()
 
     def rebuild_index(self) -> None:
-        """Inserts every row into an empty neighbour index, after rows were written directly."""
+        """Inserts every row into an empty neighbour index, after rows were written directly.
+
+        Raises:
+          OperatorError: the index failed.
+        """
         self.index.clear()
-        _insert_all(self.header[0])
+        self._check(_insert_all(self.header[0]))
 
     def find(self, key: int) -> int:
         """The row of a key, 0 to 2⁶⁴ - 1, or -1."""
@@ -379,15 +396,17 @@ class Store(Addressed):
 
         Raises:
           InvalidParameter: the features are not `dimension` finite numbers, or all 0; or the key is out of range.
+          OperatorError: the index failed.
         """
-        return int(add(self.header[0], _key(key), self._rows_of(features, 1)[0]))
+        return self._check(add(self.header[0], _key(key), self._rows_of(features, 1)[0]))
 
     def add_all(self, keys: np.ndarray, features: np.ndarray) -> None:
         """`add` for (B,) keys and (B, D) features."""
         keys = np.asarray(keys)
         if keys.ndim != 1 or keys.dtype.kind not in "iu" or keys.min(initial=0) < 0:
             raise InvalidParameter("keys are whole numbers, 0 to 2**64 - 1, in one row")
-        _add_all(self.header[0], np.ascontiguousarray(keys, np.uint64), self._rows_of(features, len(keys)))
+        rows = self._rows_of(features, len(keys))
+        self._check(_add_all(self.header[0], np.ascontiguousarray(keys, np.uint64), rows))
 
     def update(self, row: int, value: float) -> None:
         """One more return, in [-1, 1] for player 0, from the position of a row.
@@ -423,9 +442,7 @@ class Store(Addressed):
         """
         self._check_query(num_neighbours, temperature)
         status = query(self.header[0], self._rows_of(features, 1, zeros=True)[0], num_neighbours, float(temperature))
-        if status < 0:
-            raise OperatorError(self.fault)
-        if not status:
+        if not self._check(status):
             return None
         count = int(self.header["num_nearest"][0])
         rows = self._rows[1, :count]
@@ -446,8 +463,7 @@ class Store(Addressed):
         queries = self._rows_of(features, count, zeros=True)
         rows = np.full((count, min(num_neighbours, self.capacity)), -1, np.int32)
         values, counts = np.zeros(count), np.zeros(count)
-        if _query_all(self.header[0], queries, num_neighbours, float(temperature), rows, values, counts) < 0:
-            raise OperatorError(self.fault)
+        self._check(_query_all(self.header[0], queries, num_neighbours, float(temperature), rows, values, counts))
         return rows, values, counts
 
     def checked_rows(self, rows: np.ndarray) -> np.ndarray:
@@ -462,6 +478,11 @@ class Store(Addressed):
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
             raise InvalidParameter(f"a memory of {len(self)} entries has no row {rows.min()} or no row {rows.max()}")
         return np.ascontiguousarray(rows, np.int64)
+
+    def _check(self, status: int) -> int:
+        if status < 0:
+            raise OperatorError(self.fault)
+        return int(status)
 
     def _check_query(self, num_neighbours: int, temperature: float) -> None:
         check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)

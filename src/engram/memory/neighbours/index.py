@@ -1,7 +1,7 @@
 """The protocol of neighbour indices: three compiled functions over an index's record, called by address.
 
-    insert(index, row, features) -> 0                       a row now holds these features (address of float32)
-    remove(index, row, features) -> 0                       a row's features are about to be replaced
+    insert(index, row, features) -> 0, or -1 on failure     a row now holds these features (address of float32)
+    remove(index, row, features) -> 0, or -1                a row's features are about to be replaced
     candidates(index, features, num_neighbours, rows) -> n  writes rows that may be among the nearest
 
 The store computes exact cosines of the candidates and keeps the best, so an index may return more rows than needed.
@@ -38,7 +38,8 @@ INDICES: Registry[Callable[..., NeighbourIndex]] = Registry("neighbour search")
 class NeighbourIndex(Addressed):
     """An index over up to `capacity` rows of `dimension` float32.
 
-    A store creates it by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its `__init__`.
+    A store creates it by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its `__init__`,
+    which may leave `seed` out.
     The functions get the record in `header`: subclasses set its numbers, and `hold` sets the addresses of arrays.
     """
 
@@ -52,13 +53,24 @@ class NeighbourIndex(Addressed):
 
     def __init__(self, dtype: np.dtype, capacity: int, dimension: int):
         self.header = np.zeros(1, dtype)
+        _check_record(getattr(self, "name", type(self).__name__), self.header)
         self.header["capacity"] = capacity
         self.header["dimension"] = dimension
         self.arrays: dict[str, np.ndarray] = {}
 
     def hold(self, **arrays: np.ndarray) -> None:
-        """Keeps arrays alive and writes their addresses into the record."""
+        """Keeps arrays alive and writes their addresses into the record.
+
+        Raises:
+          InvalidSpecification: the record has no such field, or a list or the like is no array.
+        """
         for name, array in arrays.items():
+            fields = self.header.dtype.names or ()
+            if name not in fields or not isinstance(array, np.ndarray):
+                raise InvalidSpecification(
+                    f"hold of {type(self).__name__}: {name} must be a NumPy array for a field of its record "
+                    f"({', '.join(fields)})"
+                )
             self.arrays[name] = array
             self.header[name] = array.ctypes.data
 
@@ -89,15 +101,19 @@ def make_index(name: str, capacity: int, dimension: int, seed: int, options: Map
     if not open_ended:
         names = [option for option in parameters if option not in ("capacity", "dimension", "seed")]
         check_options(f"the neighbour search {name}", options, names)
-    index: Any = INDICES[name](capacity, dimension, seed=seed, **options)
-    header = getattr(index, "header", np.zeros(0))
-    if header.shape != (1,) or header.dtype.descr[: len(common_fields)] != np.dtype(common_fields).descr:
-        raise InvalidSpecification(
-            f"the neighbour search {name} has no record that begins with common_fields: its __init__ calls "
-            "super().__init__(dtype, capacity, dimension)"
-        )
+    keywords = {"seed": seed, **options} if open_ended or "seed" in parameters else options
+    index: Any = INDICES[name](capacity, dimension, **keywords)
+    _check_record(name, getattr(index, "header", np.zeros(0)))
     if set(getattr(index, "functions", ())) != {"insert", "remove", "candidates"}:
         raise InvalidSpecification(
             f"the neighbour search {name} has no functions: functions_of(dtype, insert, remove, candidates) makes them"
         )
     return cast(NeighbourIndex, index)
+
+
+def _check_record(name: str, header: np.ndarray) -> None:
+    if header.shape != (1,) or header.dtype.descr[: len(common_fields)] != np.dtype(common_fields).descr:
+        raise InvalidSpecification(
+            f"the neighbour search {name} has no record that begins with common_fields: its __init__ calls "
+            "super().__init__(dtype, capacity, dimension)"
+        )
