@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,8 @@ from engram.networks.symmetry import RandomSymmetry, symmetry_tables, turned  # 
 from engram.networks.torch_backend import NetworkModule, TorchBackend  # noqa: E402
 from engram.search.evaluation import Evaluation  # noqa: E402
 from tests.games_for_tests import pick  # noqa: E402
+
+SMALL = architecture("residual(blocks=1,filters=1,hidden=1)", engram.game("connect_four"))
 
 
 def fresh(text, game, seed=0):
@@ -169,7 +172,7 @@ def test_the_cache_answers_the_same_with_less_work():
 class Sums:
     """Answers each position with the sum of its planes, and counts what it is asked."""
 
-    precision, layer, architecture = "float32", None, None
+    precision, layer, architecture = "float32", None, SMALL
 
     def __init__(self):
         self.batches = []
@@ -408,7 +411,7 @@ def test_the_room_of_a_batch_holds_no_earlier_positions():
     """Sums over the whole batch would show them."""
 
     class Sums:
-        architecture, precision, layer = None, "float32", None
+        architecture, precision, layer = SMALL, "float32", None
 
         def forward(self, planes):
             assert len(planes) == 4
@@ -425,7 +428,7 @@ def test_the_room_of_a_batch_holds_no_earlier_positions():
 
 def test_threads_share_fixed_batches():
     class Slow:
-        architecture, precision, layer = None, "float32", None
+        architecture, precision, layer = SMALL, "float32", None
 
         def forward(self, planes):
             before = planes[:, 0, 0, 0].copy()
@@ -593,6 +596,13 @@ def test_what_is_no_backend_is_one_sentence():
     for wrap in (lambda part: FixedBatches(part, 4), lambda part: NetworkEvaluator(part, engram.game("connect_four"))):
         with pytest.raises(InvalidParameter, match="unlike Linear"):
             wrap(torch.nn.Linear(3, 3))
+        for part in ("architecture", "precision", "layer"):
+            parts = {"forward": print, "architecture": SMALL, "precision": "float32", "layer": None}
+            del parts[part]
+            with pytest.raises(InvalidParameter, match="a backend has forward, precision, layer, and an Architecture"):
+                wrap(SimpleNamespace(**parts))
+        with pytest.raises(InvalidParameter, match="an Architecture as architecture"):
+            wrap(SimpleNamespace(forward=print, architecture="residual", precision="float32", layer=None))
 
 
 def pick_encode(state, planes):

@@ -57,10 +57,16 @@ def check_backend(backend: object) -> None:
     """Refuses what is no `Backend`, such as a module of PyTorch.
 
     Raises:
-      InvalidParameter: it lacks `forward` or `architecture`.
+      InvalidParameter: it lacks a part of one.
     """
-    if not callable(getattr(backend, "forward", None)) or not hasattr(backend, "architecture"):
-        raise InvalidParameter(f"a backend has forward and architecture (see Backend), unlike {type(backend).__name__}")
+    has_all = (
+        callable(getattr(backend, "forward", None)) and hasattr(backend, "precision") and hasattr(backend, "layer")
+    )
+    if not has_all or not isinstance(getattr(backend, "architecture", None), Architecture):
+        raise InvalidParameter(
+            "a backend has forward, precision, layer, and an Architecture as architecture (see Backend), unlike "
+            f"{type(backend).__name__}"
+        )
 
 
 class BackendWrapper:
