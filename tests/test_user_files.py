@@ -24,6 +24,7 @@ from engram.cli.app import app
 from engram.errors import InvalidFile, InvalidSpecification
 from engram.games.catalogue import game
 from engram.memory import files
+from engram.memory.neighbours import INDICES
 from engram.memory.store import Store
 from engram.networks.by_name import find
 from engram.user_files import code_of, is_in_file, stored
@@ -148,6 +149,48 @@ def test_a_memory_runs_no_file_unless_it_is_allowed_and_unchanged(tmp_path, evil
     with pytest.raises(InvalidSpecification, match="type it yourself"):
         files.game_of(memory, allow_files=True)
     assert not marker.exists()
+
+
+INDEX = """
+from pathlib import Path
+import engram
+from engram.memory.neighbours import Exact
+Path({marker!r}).touch()
+
+class Filed(Exact):
+    name = "filed"
+
+def mine():
+    return engram.presets.memory_uct(neighbours="filed", capacity=64)
+"""
+
+
+def test_a_memory_with_a_users_index_is_used_once_its_file_is_allowed(tmp_path):
+    marker, file, memory = tmp_path / "marker", tmp_path / "filed_index.py", str(tmp_path / "a.memory")
+    file.write_text(INDEX.format(marker=str(marker)))
+    build = ["memory", "build", "-g", "tic_tac_toe", "-o", memory, "-s", f"{file}:mine", "--games", "1", "-n", "8"]
+    assert CliRunner().invoke(app, build).exit_code == 0
+    merged, pruned = str(tmp_path / "b.memory"), str(tmp_path / "c.memory")
+    try:
+        for command in (
+            ["ask", memory],
+            ["merge", memory, memory, "-o", merged],
+            ["prune", merged, "-o", pruned],
+            ["ask", pruned],
+        ):
+            marker.unlink()
+            forget_modules("filed_index")
+            del INDICES["filed"]
+            assert "--allow-files" in said("memory", *command) and not marker.exists()
+            result = CliRunner().invoke(app, ["memory", *command, "--allow-files"])
+            assert result.exit_code == 0 and marker.exists(), result.output
+        marker.unlink()
+        forget_modules("filed_index")
+        del INDICES["filed"]
+        file.write_text(file.read_text() + "SIZE = 3\n")
+        assert "its contents have changed" in said("memory", "ask", pruned, "--allow-files") and not marker.exists()
+    finally:
+        INDICES.pop("filed", None)
 
 
 def test_a_stored_text_does_not_command_the_terminal(tmp_path):

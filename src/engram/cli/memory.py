@@ -118,6 +118,8 @@ def ask(
         store.corrects = memory.store.corrects
     else:
         specification = parse(search)
+        if "neighbours" not in specification.options:
+            _import_index(file, allow_files)
         position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
         values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
         tree, store = Search(game, Specification(specification.name, specification.positional, values).text), None
@@ -135,6 +137,7 @@ def merge(
     memories: Annotated[list[Path], typer.Argument(help="Memories of one game and the same features.")],
     output: Output,
     capacity: Annotated[Optional[int], whole("Capacity; default that of all together.")] = None,
+    allow_files: options.AllowFiles = False,
     as_json: options.Json = False,
 ) -> None:
     """Join memories; an entry of several has the returns of all."""
@@ -142,7 +145,9 @@ def merge(
 
     headers = [_header(path) for path in memories]
     header = next((each for each in headers if "sources" in each), headers[0])
-    _write(output, files.merge([files.load(path, header) for path in memories], capacity), header, as_json)
+    first, *_ = [_import_index(path, allow_files) for path in memories]
+    merged = files.merge([files.load(path, header) for path in memories], capacity)
+    _write(output, merged, header | first, as_json)
 
 
 @memory_app.command()
@@ -151,12 +156,14 @@ def prune(
     output: Output,
     min_visits: Annotated[float, real("Fewest returns of an entry that stays.", high=1e12)] = 1.0,
     keep: Annotated[Optional[int], whole("Most entries that stay, by returns.")] = None,
+    allow_files: options.AllowFiles = False,
     as_json: options.Json = False,
 ) -> None:
     """Keep only the entries that were seen most."""
     from engram.memory import files
 
-    _write(output, files.prune(files.load(file), min_visits=min_visits, keep=keep), _header(file), as_json)
+    header = _header(file) | _import_index(file, allow_files)
+    _write(output, files.prune(files.load(file), min_visits=min_visits, keep=keep), header, as_json)
 
 
 def _header(file: Path) -> dict[str, Any]:
@@ -167,6 +174,28 @@ def _header(file: Path) -> dict[str, Any]:
     header = storage.about(file, KIND)
     of_files = {key: header[key] for key in ("text", "sources") if key in header}
     return {key: header.get(key) for key in ("game", "features", "dimension")} | of_files
+
+
+def _import_index(file: Path, allow_files: bool) -> dict[str, Any]:
+    """Runs the file of the search that built a memory, if its index is a user's; returns that search and its digest.
+
+    Raises:
+      InvalidSpecification: the user did not allow it, or it has changed.
+    """
+    from engram import storage
+    from engram.arena.sources import text_digest
+    from engram.memory.files import KIND
+    from engram.memory.neighbours import INDICES
+    from engram.user_files import is_in_file, load, stored
+
+    about = storage.about(file, KIND)
+    index, search = INDICES.get(str(about.get("neighbours"))), about.get("search", "")
+    if (index is not None and index.__module__.startswith("engram.")) or not is_in_file(search):
+        return {}
+    digest = str(about.get("search_sources", ""))
+    with stored(str(file), allow_files=allow_files, digest=digest, present_digest=lambda: text_digest([search])):
+        load(search)
+    return {"search": search, "search_sources": digest}
 
 
 def _write(output: Path, store: Any, header: dict[str, Any], as_json: bool) -> None:
