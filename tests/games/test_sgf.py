@@ -74,11 +74,14 @@ def test_a_komi_of_our_own_files_is_in_points(komi):
     assert read_sgf(write_sgf(game, game.initial_state(), [])).game.name == game.name
 
 
-@pytest.mark.parametrize("charset", ["Shift_JIS", "Big5", "GBK"])
-def test_a_character_whose_second_byte_is_a_backslash_hides_no_move(charset):
-    name = {"Shift_JIS": "ソ表", "Big5": "功許", "GBK": "誠"}[charset]
+@pytest.mark.parametrize(
+    ("charset", "name", "ending"),
+    [("Shift_JIS", "ソ表", b"\\"), ("Big5", "功許", b"\\"), ("GBK", "誠", b"\\"), ("Shift_JIS", "ゾ曽", b"]"),
+     ("Big5", "包魔", b"]"), ("GBK", "閉誡", b"]")],
+)  # fmt: skip
+def test_a_character_whose_second_byte_is_a_backslash_or_bracket_hides_no_move(charset, name, ending):
     raw = f"(;CA[{charset}]PB[{name}]SZ[9];B[cc]C[{name}];W[dd];B[ee])".encode(charset)
-    assert b"\\]" in raw
+    assert ending + b"]" in raw
     assert [action for _, action in read_sgf(raw).moves] == [2 * 9 + 2, 3 * 9 + 3, 4 * 9 + 4]
 
 

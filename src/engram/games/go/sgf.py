@@ -35,7 +35,7 @@ _COLOURS = ("b", "w")
 _PROPERTIES = set(Presenter(MAX_SIZE, "UTF-8").property_types_by_ident)
 """Names of the properties of SGF, FF[4] and older."""
 _CHARSET = re.compile(rb"CA\s*\[([^\]]*)\]")
-_WITH_BACKSLASHES = {
+_DOUBLE_BYTE = {
     "shift_jis", "shift-jis", "sjis", "cp932", "windows-31j", "big5", "big5-hkscs", "cp950", "gbk", "cp936", "gb18030",
 }  # fmt: skip
 _OF_POINTS = {"B", "W", "AB", "AW", "AE"}
@@ -148,7 +148,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
     try:
-        tree = parse_sgf_game(_without_backslashes(raw))
+        tree = parse_sgf_game(_in_utf_8(raw))
         _tidy(tree)
         file = sgfmill_sgf.Sgf_game.from_coarse_game_tree(tree)
         root = file.get_root()
@@ -316,18 +316,19 @@ def _is_encoding(charset: str) -> bool:
     return True
 
 
-def _without_backslashes(raw: bytes) -> bytes:
-    """A file of an East Asian encoding as UTF-8: of some characters there the second byte is that of a backslash.
+def _in_utf_8(raw: bytes) -> bytes:
+    """A file of an East Asian encoding as UTF-8: some characters there end in the byte of a backslash or of `]`.
 
     Programs that escape bytes, not characters, double such a byte. Their files stay, for the parser reads bytes too,
     and so do files of UTF-8 that name another encoding.
     """
     charsets = {name.strip().lower() for name in _CHARSET.findall(raw)}
-    if len(charsets) != 1 or (charset := charsets.pop().decode("latin-1")) not in _WITH_BACKSLASHES:
+    if len(charsets) != 1 or (charset := charsets.pop().decode("latin-1")) not in _DOUBLE_BYTE:
         return raw
     if _decoded(raw, "utf-8") is not None or (text := _decoded(raw, charset)) is None:
         return raw
-    ending = "".join(mark for mark in set(text) - {"\\"} if mark.encode(charset, "ignore").endswith(b"\\"))
+    endings = (b"\\", b"]")
+    ending = "".join(mark for mark in set(text) - set("\\]") if mark.encode(charset, "ignore").endswith(endings))
     bare = ending and re.search(rf"[{ending}](?!\\)", text)
     return _CHARSET.sub(b"CA[UTF-8]", text.encode()) if bare else raw
 
