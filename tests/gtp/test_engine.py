@@ -514,7 +514,7 @@ def test_files_in_and_out(tmp_path):
     for line in ("komi 6", "play b c3", "genmove w", "play b a1", "play b b1", "play w pass"):
         assert ask(line)[0] == "=", line
     board = ask("showboard")
-    path = tmp_path / "game.sgf"
+    path = tmp_path / "a game.sgf"
     assert ask(f"printsgf {path}") == "=\n\n"
     assert "C[value" in path.read_text() and path.read_text()[:-1] in ask("printsgf").replace("\n\n", "") + "\n"
     file = read_sgf(path)

@@ -168,7 +168,7 @@ def printsgf(session: Session, words: Words) -> str:
     ).decode("utf-8")  # fmt: skip
     if not words:
         return "\n".join(line for line in text.splitlines() if line)
-    write_text(words[0], text)
+    write_text(" ".join(words), text)  # names of files may have spaces
     return ""
 
 
