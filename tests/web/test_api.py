@@ -28,6 +28,7 @@ httpx = pytest.importorskip("httpx")
 import engram
 from engram.arena.report import recorded_result
 from engram.arena.results import Results
+from engram.cli import serve as cli_serve
 from engram.drivers.recollection import explain_memory
 from engram.errors import InvalidFile
 from engram.presets.catalogue import preset
@@ -805,6 +806,15 @@ def test_the_command_refuses_what_it_cannot_serve(tmp_path):
             command = [sys.executable, "-c", "from engram.cli.app import main; main()", "serve", "--no-open", *options]
             done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
             assert done.returncode == 2 and word in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_answer_waits_for_no_acknowledgement():
+    with (
+        closing(cli_serve._listener("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_silent_connections_end_and_leave_room_for_others(tmp_path):

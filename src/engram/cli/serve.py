@@ -104,7 +104,9 @@ def _listener(host: str, port: int | None) -> socket.socket:
     for number in (PORT, 0) if port is None else (port,):
         try:
             family = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0][0]
-            return socket.create_server((host, number), family=family, backlog=256)
+            listener = socket.create_server((host, number), family=family, backlog=256)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does it by `proto` alone, here 0
+            return listener
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
     raise InvalidParameter(f"the server cannot listen on {host}, port {port or PORT}: {reason}")
