@@ -137,26 +137,34 @@ def test_every_game_of_the_catalogue_opens(client):
 
 
 def test_sgf_goes_in_and_out(client):
+    def read(text, charset="utf-8"):
+        answer = client.post("/api/sgf/read", content=text.encode(charset))
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
     moves = ["D4", "F6", "pass", "C3"]
     text = sent(client, "sgf/write", game="go:9,komi=5.5", moves=moves)["sgf"].replace("\n", "\r\n")
-    back = sent(client, "sgf/read", sgf=text)
-    assert back == {"game": "go:9,komi=5.5", "start": "", "moves": moves}
-    handicap = sent(client, "sgf/read", sgf="(;GM[1]SZ[9]KM[0.5]HA[2]AB[cc][gg];W[ee];B[cg])")
+    assert read(text) == {"game": "go:9,komi=5.5", "start": "", "moves": moves, "left_out": []}
+    handicap = read("(;GM[1]SZ[9]KM[0.5]HA[2]AB[cc][gg];W[ee];B[cg])")
     assert "O to play" in handicap["start"] and handicap["moves"] == ["E5", "C3"]
     opened = sent(client, "position", **handicap)
     assert opened["position"]["marks"].count("X") == 3 and opened["position"]["to_play"] == 1
-    twice = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc];B[gg])")
+    twice = read("(;GM[1]SZ[9];B[cc];B[gg])")
     assert twice["moves"] == ["C7", "pass", "G3"]
     for late in ("B[];W[];B[]", "B[];W[];B[];W[]"):  # White passes last under some rules
-        over = sent(client, "sgf/read", sgf=f"(;GM[1]SZ[9]KM[7.5];B[ee];W[cc];{late})")
-        assert over == {"game": "go:9,komi=7.5", "start": "", "moves": ["E5", "C7", "pass", "pass"]}
-    resumed = sent(client, "sgf/read", sgf="(;GM[1]SZ[9]KM[7.5];B[ee];W[cc];B[];W[];B[gg];W[gc])")
+        over = read(f"(;GM[1]SZ[9]KM[7.5];B[ee];W[cc];{late})")
+        assert over == {"game": "go:9,komi=7.5", "start": "", "moves": ["E5", "C7", "pass", "pass"], "left_out": []}
+    resumed = read("(;GM[1]SZ[9]KM[7.5];B[ee];W[cc];B[];W[];B[gg];W[gc])")
     assert resumed["moves"] == ["G3", "G7"] and resumed["start"].count("X") == 2
+    assert resumed["left_out"] == ["earlier moves"]
     assert sent(client, "position", **resumed)["position"]["marks"].count("X") == 2
-    bell = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc]C[a bell \x07 and a page \x0c])")
-    assert bell["moves"] == ["C7"]
-    refused(client, "sgf/read", sgf="no file")
-    assert client.post("/api/sgf/read", content=b'{"sgf": "(;GM[1]SZ[9]C[\\ud800])"}').status_code == 400
+    bell = read("(;GM[1]SZ[9];B[cc]C[a bell \x07 and a page \x0c])")
+    assert bell["moves"] == ["C7"] and bell["left_out"] == ["comments"]
+    late = read("(;GM[1]SZ[9]PB[A];B[ee](;W[cc];AB[gg];B[gc])(;W[cg]))")
+    assert late["moves"] == ["G7"] and late["left_out"] == ["variations", "names", "earlier moves"]
+    for charset, name in (("Shift_JIS", "ソ"), ("Big5", "功"), ("GBK", "閉"), ("latin-1", "é")):
+        assert read(f"(;CA[{charset}]SZ[9];B[ee]C[{name}];W[cc];B[gg])", charset)["moves"] == ["E5", "C7", "G3"]
+    refused(client, "sgf/read")
     refused(client, "sgf/write", game="hex:5", moves=[])
 
 

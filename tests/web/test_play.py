@@ -352,10 +352,19 @@ def test_go_on_19_lines_with_sgf(visit, tmp_path):
     text = Path(download.value.path()).read_text()
     assert "SZ[19]" in text and "B[pd]" in text
     file = tmp_path / "other.sgf"
-    file.write_text("(;GM[1]SZ[13]KM[6.5];B[dd];W[jj];B[jd])")
+    file.write_text("(;GM[1]CA[Shift_JIS]SZ[13]KM[6.5]PB[ソ];B[dd]C[ソ];W[jj](;B[jd])(;B[dj]))", "shift_jis")
+    page.get_by_role("button", name="Undo").click()  # so that White is to move, and not yet the engine's
+    page.get_by_label("You play").select_option(label="White")
     page.locator("input[type=file]").set_input_files(file)
     expect(page.locator("engram-board .cells button")).to_have_count(169)
+    expect(page.locator("#news")).to_contain_text("3 moves; its variations, names, and comments are left out")
+    expect(page.get_by_label("You play")).to_have_value("both")  # no engine plays into it
     expect(page.locator(".history button.main")).to_have_text(["D10", "K4", "K10"])
+    page.get_by_role("button", name="To the start").click()
+    expect(page.locator(".turn")).to_have_text("Black to move")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save SGF").click()
+    assert re.findall("[BW]\\[(..)]", Path(download.value.path()).read_text()) == ["dd", "jj", "jd"]
     file.write_text("no game")
     page.locator("input[type=file]").set_input_files(file)
     expect(page.locator("#news")).to_contain_text("SGF")

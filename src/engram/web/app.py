@@ -36,7 +36,8 @@ from engram.web.sessions import Busy, Missing, Sessions
 MOST_BYTES = 1 << 20
 """Of a request."""
 
-Answer = Callable[[Fields, dict[str, Any]], Any]
+Answer = Callable[[Any, dict[str, Any]], Any]
+"""From the fields or the body of a request, and the names in its address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,7 @@ class Server:
             _route("/api/studies/{name}", lambda _, names: {"html": self.records.learned(names["name"])}),
             _route("/api/runs", lambda fields, _: self.runs.start(fields).to_json()),
             _route("/api/runs/{id}/stop", self.stop_run),
-            _route("/api/sgf/read", self.read_sgf),
+            _route("/api/sgf/read", lambda file, _: positions.from_sgf(file), read=bytes),
             _route("/api/sgf/write", lambda fields, _: {"sgf": positions.to_sgf(self._line(fields))}),
         ]
 
@@ -169,10 +170,6 @@ class Server:
         self.runs.stop(names["id"])
         return {}
 
-    def read_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """The game in the text of an SGF file."""
-        return positions.from_sgf(fields.text("sgf", most=positions.MOST_SGF, plain=False))
-
     def _line(self, fields: Fields) -> PlayedGame:
         return PlayedGame.read(fields, allow_files=self._allows(fields.text("game")))
 
@@ -214,11 +211,11 @@ def application(settings: Settings) -> Starlette:
     return app
 
 
-def _route(path: str, answer: Answer, method: str = "POST") -> Route:
+def _route(path: str, answer: Answer, method: str = "POST", *, read: Callable[[bytes], Any] = Fields) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
-            fields = Fields(await request.body())
-            data = await run_in_threadpool(answer, fields, dict(request.path_params))
+            asked = read(await request.body())
+            data = await run_in_threadpool(answer, asked, dict(request.path_params))
             return _written(data)
         except ClientDisconnect:
             return Response(status_code=400)

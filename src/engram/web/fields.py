@@ -34,11 +34,11 @@ class Fields:
         """Refuses fields of other names, which would have no effect."""
         check_options("the request", (name[:100] for name in self._data), names)
 
-    def text(self, name: str, default: str | None = None, *, most: int = MOST_TEXT, plain: bool = True) -> str:
-        """A text of at most `most` characters; `plain`: without control characters."""
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text of at most `MOST_TEXT` characters, without control characters."""
         value = self._data.get(name, default)
-        if not isinstance(value, str) or len(value) > most or not _is_plain(value, controls=not plain):
-            raise InvalidParameter(f"{name} must be a text of at most {most:,} characters")
+        if not isinstance(value, str) or len(value) > MOST_TEXT or not _is_plain(value):
+            raise InvalidParameter(f"{name} must be a text of at most {MOST_TEXT:,} characters")
         return value
 
     def texts(self, name: str) -> list[str]:
@@ -91,7 +91,6 @@ class Fields:
         return value
 
 
-def _is_plain(text: str, *, controls: bool = False) -> bool:
-    """Whether a text has no lone surrogates, which UTF-8 cannot encode, and no control characters but `controls`."""
-    refused = "" if controls else " "
-    return not any((mark < refused and mark not in "\n\r\t") or "\ud800" <= mark <= "\udfff" for mark in text)
+def _is_plain(text: str) -> bool:
+    """Whether a text has no lone surrogates, which UTF-8 cannot encode, and no control characters."""
+    return not any((mark < " " and mark not in "\n\r\t") or "\ud800" <= mark <= "\udfff" for mark in text)

@@ -16,7 +16,6 @@ from engram.registry import about, defaults_of
 from engram.web.fields import Fields
 from engram.web.trust import typed
 
-MOST_SGF = 500_000
 MOST_NAMES = 10_000
 
 
@@ -114,8 +113,8 @@ def catalogue() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def from_sgf(text: str) -> dict[str, Any]:
-    """The game of an SGF file: `game`, `start` and `moves` as the page keeps them.
+def from_sgf(raw: bytes) -> dict[str, Any]:
+    """The game of an SGF file: `game`, `start` and `moves` as the page keeps them, and names of what is `left_out`.
 
     A player who moves twice in a row has a pass of the other between. Moves before a file's last set-up are left out,
     and so are those before play goes on after two passes, and further passes at the end.
@@ -123,9 +122,10 @@ def from_sgf(text: str) -> dict[str, Any]:
     Raises:
       InvalidFile: as `read_sgf`.
     """
-    file = read_sgf(text.encode())
+    file = read_sgf(raw)
     first, played = file.since_setup()
     game, state, moves = file.game, first, list[str]()
+    is_late = len(played) < len(file.moves)
     for number, (player, action) in enumerate(played):
         if game.to_play(state) != player and not game.is_over(state):
             state = game.play(state, "pass")
@@ -135,10 +135,12 @@ def from_sgf(text: str) -> dict[str, Any]:
                 break
             first = state = on_move(game, state, player)
             moves.clear()
+            is_late = True
         state = game.play(state, action)
         moves.append(game.action_name(action))
     start = "" if game.same(first, game.initial_state()) else game.render(first)
-    return {"game": game.name, "start": start, "moves": moves}
+    left_out = [*file.extras, *["earlier moves"] * is_late]
+    return {"game": game.name, "start": start, "moves": moves, "left_out": left_out}
 
 
 def to_sgf(line: PlayedGame) -> str:

@@ -67,6 +67,7 @@ class GameFile:
       moves: each with its player; one player may move twice in a row.
       unknown: names of properties in the main line that are none of SGF, sorted; `read_sgf` passes over them.
       other_komi: the file's komi where the game that was asked for has another, else None.
+      extras: those of variations, names and comments that the file has.
     """
 
     game: Game
@@ -74,6 +75,7 @@ class GameFile:
     moves: tuple[Move, ...]
     unknown: tuple[str, ...] = ()
     other_komi: float | None = None
+    extras: tuple[str, ...] = ()
 
     @property
     def warning(self) -> str:
@@ -187,9 +189,17 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         raise InvalidFile(f"{name}: {error}") from None
     except IllegalAction as error:
         raise InvalidFile(f"{name}: move {len(moves)} cannot be played: {error}") from None
-    unknown = {name for node in nodes for name in node.properties()} - _PROPERTIES
+    names = {name for node in nodes for name in node.properties()}
+    extras = {
+        "variations": any(len(node) > 1 for node in nodes),
+        "names": names & {"PB", "PW"},
+        "comments": "C" in names,
+    }
     has_other = root.has_property("KM") and komi != float(game.initial_state()["komi"])
-    return GameFile(game, tuple(setups), tuple(moves), tuple(sorted(unknown)), komi if has_other else None)
+    return GameFile(
+        game, tuple(setups), tuple(moves), tuple(sorted(names - _PROPERTIES)), komi if has_other else None,
+        tuple(name for name, there in extras.items() if there),
+    )  # fmt: skip
 
 
 def write_sgf(

@@ -74,7 +74,9 @@ async function persistently(path, options) {
 
 export const get = async (path) => (await persistently(path)).json();
 
-const message = (fields) => ({ method: "POST", body: JSON.stringify(fields), headers: { "content-type": "application/json" } });
+/** A request with fields, or with the bytes of a file. */
+const message = (fields) => (fields instanceof ArrayBuffer ? { method: "POST", body: fields }
+  : { method: "POST", body: JSON.stringify(fields), headers: { "content-type": "application/json" } });
 
 export const post = async (path, fields = {}) => (await persistently(path, message(fields))).json();
 

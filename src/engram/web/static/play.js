@@ -456,7 +456,8 @@ export class Play {
   }
 
   async #save() {
-    const { sgf } = await post("sgf/write", this.game.fields);
+    const { game } = this, moves = game.line().slice(1).map((node) => game.nodes[node].move);
+    const { sgf } = await post("sgf/write", { ...game.fields, moves });
     const link = element(`<a download="game.sgf"></a>`);
     link.href = URL.createObjectURL(new Blob([sgf], { type: "application/x-go-sgf" }));
     document.body.append(link);
@@ -470,8 +471,11 @@ export class Play {
     input.value = "";
     if (!file) return;
     if (file.size > 500_000) return say("An SGF file has at most 500,000 bytes here.", { bad: true });
-    const line = await post("sgf/read", { sgf: await file.text() });
-    await this.#leave(() => this.game.load(line));
-    say(`${file.name}: ${line.moves.length} moves`);
+    const line = await post("sgf/read", await file.arrayBuffer()), lost = new Intl.ListFormat("en").format(line.left_out);
+    this.#choose({ human: "both" }); // no engine plays into a record
+    await this.#leave(async () => {
+      await this.game.load(line);
+      say(`${file.name}: ${line.moves.length} moves${lost && `; its ${lost} are left out`}`);
+    });
   }
 }
