@@ -21,6 +21,7 @@ def test_the_positions_that_answered_and_the_map(visit):
     assert serious(page) == []
     page.set_viewport_size({"width": 375, "height": 800})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+    expect(page.locator("#news")).to_be_hidden()
 
 
 def test_a_search_without_a_memory_is_told_so(visit):

@@ -72,7 +72,10 @@ async function begin() {
   document.body.classList.add("ready");
 }
 
-addEventListener("error", (event) => say(`This page has a fault: ${event.message}`, { stays: true, bad: true }));
+addEventListener("error", ({ message }) => {
+  if (message.startsWith("ResizeObserver loop")) return; // a size that is observed one frame later
+  say(`This page has a fault: ${message}`, { stays: true, bad: true });
+});
 
 // A link in the address would bring its position back at the next load, in place of the game that was kept.
 game.addEventListener("change", () => location.hash && history.replaceState(null, "", location.pathname));

@@ -35,7 +35,7 @@ export class Memory {
     game.addEventListener("change", () => { this.runner.clear(); this.#path = []; this.#hide(); });
     this.find(".about").addEventListener("change", (event) => { this.#path = event.target.value === "" ? [] : [+event.target.value]; this.#ask(false); });
     const map = this.find(".map");
-    new ResizeObserver(() => this.#draw()).observe(map);
+    new ResizeObserver(() => requestAnimationFrame(() => this.#draw())).observe(map); // the drawing sets the height
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#draw());
     map.addEventListener("click", (event) => {
       const box = map.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
