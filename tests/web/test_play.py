@@ -276,13 +276,55 @@ def test_each_tab_keeps_its_own_game(visit):
     other = page.context.new_page()
     other.goto(page.url)
     expect(other.locator(".history button.main")).to_have_text(["4"])  # a new tab begins with the last game
+    page.get_by_label("Show on the board").select_option(label="Value")
+    other.get_by_label("Show on the board").select_option(label="Prior")
     other.get_by_role("button", name="New game").click()
     other.get_by_role("dialog").locator("select").select_option("hex")
     other.get_by_role("dialog").get_by_label("size").press("Enter")
     expect(other.locator(".name-of-game")).to_contain_text("hex")
     page.reload()
     expect(page.locator(".history button.main")).to_have_text(["4"])
+    expect(page.get_by_label("Show on the board")).to_have_value("value")
     other.close()
+
+
+def test_options_that_are_typed_win_over_what_was_kept_before_the_start(visit, tmp_path):
+    server = Served(tmp_path)
+    try:
+        page = visit(server.address, strict=False).page
+        name, search = page.locator(".name-of-game"), page.get_by_label("Search", exact=True)
+        page.get_by_role("button", name="Column 4").click()
+        expect(page.locator(".history button.main")).to_have_text(["4"])
+        search.fill("puct")
+        search.press("Enter")
+        server.kill()
+        server.options = ("--game", "go:9", "--search", "rave")
+        server.start()
+        page.reload()
+        expect(name).to_have_text("go:9")
+        expect(search).to_have_value("rave")
+        page.get_by_label("Show on the board").select_option(label="Value")  # stores no search
+        server.kill()
+        server.options = ()
+        server.start()
+        page.reload()
+        expect(name).to_have_text("connect_four")  # it was kept meanwhile
+        expect(page.locator(".history button.main")).to_have_text(["4"])
+        expect(search).to_have_value("uct")
+        server.kill()
+        server.options = ("--game", "go:9", "--search", "rave")
+        server.start()
+        page.reload()
+        expect(name).to_have_text("go:9")
+        search.fill("puct")
+        search.press("Enter")
+        new_game(page, "tic_tac_toe")
+        expect(name).to_contain_text("tic_tac_toe")
+        page.reload()  # what the person chose since the start stays
+        expect(name).to_contain_text("tic_tac_toe")
+        expect(search).to_have_value("puct")
+    finally:
+        server.close()
 
 
 def test_a_link_that_is_opened_ends_the_analysis_before_it(visit):
@@ -441,7 +483,10 @@ def test_without_the_token_the_page_says_so(browser, served):
     page.goto(served.address)  # in the same tab, as the sentence says
     expect(page.locator("body.ready")).to_have_count(1)
     for damage in ("x", "7", '{"heat":"zz","level":99,"human":[],"search":0}'):
-        page.evaluate("(damage) => localStorage.setItem('engram.play', damage)", damage)
+        page.evaluate(
+            "(damage) => { for (const kept of [localStorage, sessionStorage]) kept.setItem('engram.play', damage); }",
+            damage,
+        )
         page.reload()
         expect(page.locator("body.ready")).to_have_count(1)
         expect(page.locator(".turn")).to_have_text("Red to move")

@@ -12,12 +12,14 @@ import typer
 from engram.cli import options
 from engram.cli.console import app, say
 from engram.cli.options import option, whole
+from engram.cli.typed import is_typed
 
 PORT = 8642
 
 
 @app.command()
 def serve(
+    context: typer.Context,
     game: options.Game = "connect_four",
     search: options.Search = "uct",
     port: Annotated[Optional[int], whole("Port; default 8642, or a free one.", "--port", high=65535)] = None,
@@ -55,6 +57,7 @@ def serve(
         host = listener.getsockname()[0]  # a number as browsers write it
     settings = Settings(
         token=token, game=game, search=search, database=database, max_searches=max_searches, allow_files=allow_files,
+        typed=tuple(name for name in ("game", "search") if is_typed(context, name)),
         hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host.lower()),
     )  # fmt: skip
     shown = f"[{host}]" if ":" in host else host

@@ -32,12 +32,17 @@ def typed(context: typer.Context) -> dict[str, Any]:
         if name not in context.params or name in _DATABASES:
             continue
         value = _shown(context.params[name])
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if is_typed(context, name):
             words += _words(parameter, value)
         if name not in _HIDDEN and not isinstance(context.params[name], Path):
             settings[max(parameter.opts, key=len).lstrip("-").replace("-", " ")] = value
     return {"command": shlex.join(words), "settings": settings}
+
+
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _words(parameter: Any, value: Any) -> list[str]:

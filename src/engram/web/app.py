@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class Settings:
 
     Attributes:
       token: every request to `/api/` must carry it. hosts: names of this server.
-      game, search: those that the page begins with.
+      game, search: those that the page begins with. typed: which of the two win over what the page has kept.
       database: of results. max_searches: that may run at once.
       allow_files: whether texts of the page may name files of the machine.
     """
@@ -55,6 +56,7 @@ class Settings:
     hosts: tuple[str, ...] = LOOPBACK
     game: str = "connect_four"
     search: str = "uct"
+    typed: tuple[str, ...] = ()
     database: str = DEFAULT_DATABASE
     max_searches: int = 4
     allow_files: bool = False
@@ -65,6 +67,7 @@ class Server:
 
     def __init__(self, settings: Settings):
         self.settings = settings
+        self.id = secrets.token_urlsafe(9)
         self.sessions = Sessions(settings.max_searches)
         self.records = ResultsReader(settings.database, self._allows)
         self.runs = Runs(settings.database, self._allows)
@@ -100,6 +103,7 @@ class Server:
             "version": engram.__version__, "game": self.settings.game, "search": self.settings.search,
             "games": positions.catalogue(), "searches": players.SEARCHES, "levels": players.LEVELS,
             "max_searches": self.settings.max_searches, "allow_files": self.settings.allow_files,
+            "typed": self.settings.typed, "server": self.id,
         }  # fmt: skip
 
     def search(self, fields: Fields, names: dict[str, Any]) -> Any:

@@ -43,7 +43,7 @@ server.addEventListener("change", () => {
 /** Opens the game of the address; if it cannot be opened, says why and takes it out of the address. */
 async function follow(fields) {
   try {
-    await game.begin(fields, setup.game);
+    await game.begin(fields, setup);
     return true;
   } catch (error) {
     if (!fields.has("game")) throw error;
@@ -58,7 +58,7 @@ async function begin() {
   try {
     setup = await get("setup");
     document.body.append(element(`<datalist id="searches">${setup.searches.map((search) => `<option value="${safe(search.text)}">${safe(search.about)}</option>`).join("")}</datalist>`));
-    if (!(await follow(fields))) await game.begin(new URLSearchParams(), setup.game);
+    if (!(await follow(fields))) await game.begin(new URLSearchParams(), setup);
   } catch (error) {
     document.getElementById("main").innerHTML = `<p class="empty">${prose(sentence(error.message))}</p>`;
     return;

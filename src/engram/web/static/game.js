@@ -1,9 +1,9 @@
-// The game on the page: a tree of variations, kept in the page's own storage, so that it outlives the server.
-// Each tab has its own game; a new tab begins with the one that was kept last.
+// The game on the page: a tree of variations, kept in the page's own storage.
 
 import { post } from "./api.js";
 import { say } from "./html.js";
 import { playersOf } from "./moves.js";
+import { keep, recall } from "./storage.js";
 
 const KEY = "engram.game";
 
@@ -57,10 +57,16 @@ export class GameTree extends EventTarget {
   get position() { return this.#opened.position; }
   get players() { return playersOf(this.#opened); }
 
-  #restore() {
+  /** Takes the kept game, unless the server was started since with another one. */
+  #restore({ game, typed }) {
     try {
-      const kept = JSON.parse(sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY));
+      const kept = recall(KEY);
       if (!isWhole(kept)) return false;
+      this.#spares = typed.includes("game") && kept.server !== this.server && kept.game !== game;
+      if (this.#spares) {
+        if (kept.nodes.length > 1) say("The command line's game begins. The older one stays kept until you play.");
+        return false;
+      }
       Object.assign(this, { game: kept.game, start: kept.start, nodes: kept.nodes, at: kept.at });
       return true;
     } catch {
@@ -70,12 +76,8 @@ export class GameTree extends EventTarget {
 
   #keep() {
     if (this.#spares) return;
-    const { game, start, nodes, at } = this;
-    try {
-      for (const storage of [sessionStorage, localStorage]) storage.setItem(KEY, JSON.stringify({ game, start, nodes, at }));
-    } catch (error) {
-      say(`The game is not kept for a reload: ${error.message}`, { bad: true });
-    }
+    const { game, start, nodes, at, server } = this;
+    keep(KEY, { game, start, nodes, at, server }, "The game");
   }
 
   #show(opened, why) {
@@ -104,13 +106,14 @@ export class GameTree extends EventTarget {
   }
 
   /** The game of the address, or the one that was kept, or a new one. */
-  async begin(fields, game) {
+  async begin(fields, setup) {
+    this.server = setup.server;
     if (fields.has("game")) {
       const moves = (fields.get("moves") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
       await this.load({ game: fields.get("game"), start: fields.get("start") ?? "", moves });
       return;
     }
-    if (this.#restore()) {
+    if (this.#restore(setup)) {
       try {
         return await this.#open("open");
       } catch (error) { // a game of another version, or of a file that is damaged, or that this server may not read
@@ -118,7 +121,7 @@ export class GameTree extends EventTarget {
         this.#spares = true;
       }
     }
-    await this.#load({ game, start: "", moves: [] });
+    await this.#load({ game: setup.game, start: "", moves: [] });
   }
 
   /** A new game with moves. */

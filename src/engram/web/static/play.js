@@ -4,18 +4,20 @@ import { post, stopSearch, watch } from "./api.js";
 import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, renew, safe, say, tick, trying } from "./html.js";
 import { STARTS, progressOf, turnOf } from "./moves.js";
+import { keep, recall } from "./storage.js";
 
 const KEY = "engram.play";
 const THINKS = ", the engine thinks";
 const RETRY_MS = 1000;
 
-/** The choices that were kept, but for those of a damaged storage or another version. */
+/** The choices that were kept, but for those of a damaged storage or another version, and an option typed since. */
 function keptChoices(setup) {
   try {
-    const choice = { ...JSON.parse(localStorage.getItem(KEY)) };
+    const choice = { ...recall(KEY) };
     if (!["both", "0", "1"].includes(choice.human)) delete choice.human;
     if (!setup.levels[choice.level]) delete choice.level;
-    if (typeof choice.search !== "string") delete choice.search;
+    const isOlder = setup.typed.includes("search") && choice.server !== setup.server;
+    if (isOlder || typeof choice.search !== "string") delete choice.search;
     if (!HEATS.some(([value]) => value === choice.heat)) delete choice.heat;
     return choice;
   } catch {
@@ -30,7 +32,8 @@ export class Play {
   constructor(game, setup) {
     this.game = game;
     this.setup = setup;
-    this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...keptChoices(setup) };
+    this.kept = keptChoices(setup);
+    this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...this.kept };
     this.element = element(`<div class="play">
       <section class="table" aria-label="Board">
         <p class="turn" role="status" aria-live="polite"></p><p class="said unseen" role="status" aria-live="polite"></p>
@@ -141,7 +144,7 @@ export class Play {
 
   #choose(choice) {
     Object.assign(this.choice, choice);
-    localStorage.setItem(KEY, JSON.stringify(this.choice));
+    keep(KEY, Object.assign(this.kept, choice, { server: this.setup.server }), "The choice");
   }
 
   /** Whether the engine thinks about its move. */
