@@ -372,6 +372,25 @@ def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp
         server.close()
 
 
+def test_an_engine_that_thinks_is_hurried_and_takes_another_level(visit, served):
+    page = visit(f"{served.address}&game=go:19").page
+    history, turn = page.locator(".history button.main"), page.locator(".turn")
+    page.get_by_label("You play").select_option(label="Black")
+    for moves in (2, 4):
+        page.get_by_label("Level").select_option(label="Master")
+        page.locator("engram-board button[aria-label$=empty]").first.click()
+        expect(turn).to_contain_text("thinks")
+        expect(history).to_have_count(moves - 1)
+        if moves == 2:
+            page.get_by_role("button", name="Move now").click()
+        else:
+            with page.expect_request("**/api/searches"):
+                page.get_by_label("Level").select_option(label="Beginner")
+        expect(turn).to_have_text("Black to move")
+        expect(history).to_have_count(moves)
+        expect(page.get_by_role("button", name="Analyse")).to_be_enabled()
+
+
 def test_two_undos_at_once_take_back_two_moves(visit):
     page = visit().page
     for number, column in enumerate("4433", start=1):

@@ -111,7 +111,7 @@ export class Play {
       field.addEventListener("change", () => {
         this.#choose({ [name]: field.value });
         this.#draw();
-        if (name !== "human") return;
+        if (name !== "human" && !(name === "level" && this.#waits)) return;
         this.stop();
         this.#answer();
       });
@@ -212,8 +212,8 @@ export class Play {
     if (!names.value) names.value = "both";
     find(".save").hidden = find(".load").hidden = !opened.is_go;
     find(".undo").disabled = game.at === 0;
-    find(".think").disabled = over || waits || !!position.chances;
-    find(".think").textContent = this.#thinking && !waits ? "Stop" : "Analyse";
+    find(".think").disabled = over || !!position.chances;
+    find(".think").textContent = waits ? "Move now" : this.#thinking ? "Stop" : "Analyse";
     find(".name-of-game").textContent = opened.game;
     find(".heat").parentElement.hidden = !opened.board || (!onBoard && !over);
     find(".level").disabled = this.choice.human === "both";
@@ -327,8 +327,8 @@ export class Play {
     while (!signal.aborted) {
       try {
         thinking.id = (await post("searches", asked)).id;
+        if (signal.aborted || thinking.hurries) stopSearch(thinking.id);
         if (!signal.aborted) return true;
-        stopSearch(thinking.id);
       } catch (error) {
         if (signal.aborted) break;
         if (error.status !== 429 || thinking.analyses) throw error;
@@ -378,21 +378,24 @@ export class Play {
     trying(async () => {
       const { simulations } = this.setup.levels[this.choice.level];
       const at = this.game.at, seed = crypto.getRandomValues(new Uint32Array(1))[0];
-      const searching = this.#search({ search: this.choice.search, simulations, seed }, false);
+      const searching = this.#search({ search: this.choice.search, simulations, seed }, false), thinking = this.#thinking;
       this.#draw();
       const last = await searching;
       if (!last || last.error || this.game.at !== at) return;
-      if (last.stopped === "interrupted") { this.#answer(); return; } // by the server, which ended
+      if (last.stopped === "interrupted" && !thinking.hurries) { this.#answer(); return; } // by the server, which ended
       const keyboard = this.board.contains(document.activeElement);
+      this.find(".think").disabled = true; // until the move is on the board
       await this.game.play(last.name, last.action);
       if (keyboard) this.board.focusCell();
     }).then(() => !this.#waits && this.find(".turn").textContent.includes(THINKS) && this.#draw());
   }
 
-  /** Ends the search, whose last word still comes. */
+  /** Ends the search, whose last word still comes: the engine moves by it. */
   #finish() {
-    if (this.#thinking?.id) trying(() => post(`searches/${this.#thinking.id}/stop`));
-    else this.stop();
+    const thinking = this.#thinking;
+    thinking.hurries = this.#waits;
+    if (thinking.id) trying(() => post(`searches/${thinking.id}/stop`));
+    else if (thinking.analyses) this.stop();
   }
 
   /** Ends the search and hears no more of it. */
