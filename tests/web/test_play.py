@@ -501,6 +501,9 @@ def test_without_the_token_the_page_says_so(browser, served):
     expect(page.locator("main")).to_contain_text("The token is missing or wrong")
     page.goto(served.address)  # in the same tab, as the sentence says
     expect(page.locator("body.ready")).to_have_count(1)
+    other = context.new_page()
+    other.goto(served.address.split("=")[0] + "=wrong")
+    expect(other.locator("main")).to_contain_text("The token is missing or wrong")  # and replaces no good one
     for damage in ("x", "7", '{"heat":"zz","level":99,"human":[],"search":0}'):
         page.evaluate(
             "(damage) => { for (const kept of [localStorage, sessionStorage]) kept.setItem('engram.play', damage); }",

@@ -67,7 +67,7 @@ class Guard:
         if headers.get("origin", f"http://{host}") != f"http://{host}":
             return _refused(403, "this server answers only its own page")
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return _refused(403, "this server answers only its own page")
+            return _refused(403, "this server answers only its own page: paste the link into the address bar")
         if scope["path"].startswith("/api/") and not self._has_token(headers):
             return _refused(401, "the token is missing or wrong: open the whole address that `engram serve` printed")
         return None

@@ -7,18 +7,22 @@ let token = localStorage.getItem(KEY) ?? "";
 addEventListener("storage", ({ key, newValue }) => { if (key === KEY && newValue) token = newValue; }); // from another tab
 let heardAt = 0; // when the server last sent anything
 
-/** The fields after `#` in the address; a token is kept and taken out of the address. */
+/** The fields after `#` in the address; a token is taken out of it. */
 export function addressFields() {
   const fields = new URLSearchParams(location.hash.slice(1));
   if (fields.has("token")) {
     token = fields.get("token");
     fields.delete("token");
-    try {
-      localStorage.setItem(KEY, token);
-    } catch { /* the storage is full: the token is this page's alone */ }
     history.replaceState(null, "", location.pathname + (fields.size ? "#" + fields : ""));
   }
   return fields;
+}
+
+/** Keeps a token that the server has taken, so that a link with a wrong one replaces none. */
+function keepToken(taken) {
+  try {
+    if (taken !== localStorage.getItem(KEY)) localStorage.setItem(KEY, taken);
+  } catch { /* the storage is full: the token is this page's alone */ }
 }
 
 /** The server's refusal; `status` 404: what was asked for is gone. */
@@ -40,16 +44,19 @@ function tell(answers) {
 
 async function request(path, options = {}) {
   let response;
+  const sent = token;
   try {
-    const authorization = `Bearer ${token}`;
-    response = await fetch(`/api/${path}`, { ...options, headers: { ...options.headers, authorization } });
+    response = await fetch(`/api/${path}`, { ...options, headers: { ...options.headers, authorization: `Bearer ${sent}` } });
   } catch (error) {
     if (!["AbortError", "TimeoutError"].includes(error.name)) tell(false);
     throw error;
   }
   heardAt = performance.now();
   tell(true);
-  if (response.ok) return response;
+  if (response.ok) {
+    keepToken(sent);
+    return response;
+  }
   const data = await response.json().catch(() => ({}));
   throw new Refusal(data.error ?? `the server answered ${response.status}`, response.status);
 }
