@@ -308,7 +308,9 @@ def test_a_memory_of_ones_own_features_or_index_is_asked_by_its_file(own, tmp_pa
     assert run("memory", "ask", "mine", "-s", "own_parts.py:mine(dimension=8)").exit_code == 2
     INDICES.pop("whole_of_ones_own")
     refused = run("memory", "prune", "indexed", "-o", "pruned")
-    assert refused.exit_code == 2 and "whole_of_ones_own" in refused.output and "import that file" in refused.output
+    assert refused.exit_code == 2 and "own_parts.py:indexed" in refused.output and "--allow-files" in refused.output
+    with pytest.raises(InvalidFile, match=r"'whole_of_ones_own'.*import that file first"):
+        files.load("indexed")
     assert "whole_of_ones_own" in run("memory", "inspect", "indexed").stdout
     other = run(
         "move", "-g", "tic_tac_toe", "-s", "memory_uct(memory='indexed',neighbours=exact,dimension=16)", "-n", "20"
