@@ -57,7 +57,7 @@ def test_every_order_and_shape_comes_back(tmp_path, array):
     assert (loaded == array).all()
 
 
-@pytest.mark.parametrize("dtype", [object, [("it", object)], complex, "U3"])
+@pytest.mark.parametrize("dtype", [object, [("it", object)], complex, "U3", [], [("a", "f4", (0,))]])
 def test_an_array_that_no_file_holds_is_refused_before_it_is_written(tmp_path, dtype):
     with pytest.raises(InvalidFile, match="cannot hold it: its type must be numbers of up to 64 bits, or records"):
         durable.save(tmp_path / "a", "thing", {}, {"it": np.zeros(2, dtype)})

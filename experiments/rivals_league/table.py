@@ -16,15 +16,17 @@ from typing import Any
 from engram.plotting import new_figure, save
 
 HERE = Path(__file__).parent
+SIDES = {"low": 1, "high": -1}  # of the end that is bounded, from the rating
 GAMES = ("connect_four", "hex", "go9", "othello", "p_game", "2048")
 
 
 def rows_of(league: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """By player: Elo beside that of `uct`, its 95 % half-width, games and simulations a move.
 
-    `open`: without points from `uct`, directly or through others, so that games give no lower end.
+    `open`: the end that no game bounds: "low" without points from `uct`, directly or through others; "high" where `uct`
+    has none from the player.
     """
-    players, spread = league["players"], league["covariance"]
+    players, spread, above = league["players"], league["covariance"], league["above"]
     names = [re.sub(r"(, )?bounds=learnt(, ?)?", "", player["player"]).replace("()", "") for player in players]
     base = names.index("uct")
     moves, simulations = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
@@ -38,7 +40,8 @@ def rows_of(league: dict[str, Any]) -> dict[str, dict[str, Any]]:
         variance = spread[place][place] + spread[base][base] - 2 * spread[place][base]
         rows[name] = {
             "elo": round(players[place]["elo"] - players[base]["elo"]),
-            "error": round(1.96 * math.sqrt(max(0.0, variance))), "open": not league["above"][place][base],
+            "error": round(1.96 * math.sqrt(max(0.0, variance))),
+            "open": "low" if not above[place][base] else "high" if not above[base][place] else "",
             "games": players[place]["games"], "simulations": round(simulations[name] / moves[name]),
         }  # fmt: skip
     return rows
@@ -72,8 +75,10 @@ def main() -> None:
                 continue
             bold = "**" if abs(row["elo"]) > row["error"] else ""
             strength = f"{row['elo']:+d} ± {row['error']}"
-            if row.get("open"):
+            if row.get("open") == "low":
                 strength = f"at most {row['elo'] + row['error']:+d}"
+            elif row.get("open") == "high":
+                strength = f"at least {row['elo'] - row['error']:+d}"
             cells.append(f"{bold}{strength}{bold}, {row['simulations']:,}")
         print(f"| `{name}` | " + " | ".join(cells) + " |")
     figure = new_figure("the picture", figsize=(11.0, 4.6), layout="constrained")
@@ -82,8 +87,10 @@ def main() -> None:
         shown = [(level, ratings[game][name]) for level, name in enumerate(order) if name in ratings[game]]
         axes.axvline(0.0, color="0.7", linewidth=1)
         axes.errorbar(
-            [row["elo"] for _, row in shown], [level for level, _ in shown], xerr=[row["error"] for _, row in shown],
-            xuplims=[bool(row.get("open")) for _, row in shown], fmt="o", markersize=4, linewidth=1,
+            [row["elo"] + SIDES.get(row.get("open"), 0) * row["error"] for _, row in shown],
+            [level for level, _ in shown], xerr=[row["error"] for _, row in shown],
+            xuplims=[row.get("open") == "low" for _, row in shown],
+            xlolims=[row.get("open") == "high" for _, row in shown], fmt="o", markersize=4, linewidth=1,
         )  # fmt: skip
         axes.set_yticks(range(len(order)), order if place == 0 else [""] * len(order))
         axes.set_ylim(len(order) - 0.5, -0.5)

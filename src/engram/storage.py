@@ -145,7 +145,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 def can_hold(dtype: np.dtype) -> bool:
     """Whether a file can hold arrays of this type."""
-    return dtype.name in _PLAIN or (dtype.fields is not None and not dtype.hasobject)
+    return dtype.name in _PLAIN or (dtype.names is not None and not dtype.hasobject and dtype.itemsize > 0)
 
 
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -318,7 +318,7 @@ def _as_bytes(array: np.ndarray) -> np.ndarray:
 
 def _description(dtype: np.dtype) -> dict[str, Any]:
     assert dtype.fields is not None  # records only
-    names = list(dtype.fields)
+    names = list(dtype.names or ())
     parts = [(dtype[name].base, dtype[name].shape) for name in names]
     return {
         "names": names,

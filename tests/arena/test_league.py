@@ -197,8 +197,16 @@ def test_players_who_win_or_lose_everything_change_no_rating_of_the_others():
     assert np.isfinite(many.low[:3]).all() and np.isfinite(many.high[:3]).all()
     assert np.isinf(many.low[3:]).all() and np.isfinite(many.high[3:]).all()
     assert many.difference(0, 1)[0] == pytest.approx(few.difference(0, 1)[0])
-    # 22 of 23 points each against three players: ln(p / (1 − p)) from all matches between the two sides.
-    assert many.elo[3:] == pytest.approx([many.elo[3]] * 9) and many.elo[3] < few.elo.min() - 400.0
+    # 60 games and one drawn pair more: one point of 62 against players of about the same rating.
+    assert many.elo[3:] == pytest.approx([400 * math.log10(1 / 61)] * 9, abs=30)
+
+
+def test_a_player_who_lost_to_everyone_is_the_last():
+    """A drawn pair for each of many short matches would place it above players who beat it."""
+    nearly, won = standing([(1, 1), (1, 1), (1, -1), (1, 1)]), standing([(1, 1)])
+    among = dict.fromkeys(combinations(range(6), 2), nearly)
+    ratings = rate(7, among | {(i, 6): won for i in range(6)})
+    assert ratings.order == [0, 1, 2, 3, 4, 5, 6] and np.isinf(ratings.low[6]) and np.isfinite(ratings.low[:6]).all()
 
 
 def test_the_intervals_of_players_beside_a_loser_contain_the_truth():
@@ -297,7 +305,7 @@ def test_results_rate_all_players_that_met(tmp_path):
     assert shown["players"] == json.loads(json.dumps(result.rows())) and shown["scores"] == result.scores()
     assert "20 simulations a move" in CliRunner().invoke(app, words).stdout
     counted = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
-    assert "met in a longer or later one: 1" in counted.output
+    assert "met in a longer or newer one: 1" in counted.output
     table = CliRunner().invoke(app, [*words, "--format", "csv"]).stdout.splitlines()
     assert len(table) == 4 and table[0].startswith("#,player,Elo") and table[1].startswith("1,")
     alone = CliRunner().invoke(app, ["results", "4", "5", "6", "--ratings", "-d", str(database)])
@@ -495,6 +503,7 @@ def test_ratings_are_of_one_version_of_a_file(tmp_path, monkeypatch):
     new = play("mine.py:mine", "uct", 2, 1.0)
     ((_, rated),) = rated_players([*old, between, new])
     assert [rated.matches[pair].games for pair in sorted(rated.matches)] == [8, 2, 4]  # of each pair the newest
+    assert rated.left_out == 1
     shown = CliRunner().invoke(app, ["results", "-d", "r.sqlite"])
     assert len(set(re.findall(r"│ ([0-9a-f]{6}) │", shown.stdout))) == 2  # the two versions of one pair
     shown = CliRunner().invoke(app, ["results", "-d", "r.sqlite", "--ratings", "--json"])

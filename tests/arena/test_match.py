@@ -448,6 +448,10 @@ def test_games_beyond_the_stop_and_gaps_do_not_count():
     # The test has the last word: an interval that excludes ½ after an early stop is no second verdict.
     lucky = replace(full, sprt=replace(full.sprt, decision="elo0"), score_low=0.51)
     assert lucky.verdict == "the sequential test accepts Elo 0" and not lucky.decided
+    # Accepted is what lies nearer; only with 0 on the other side a difference is shown.
+    for elo0, elo1, decision, decided in ((-200, 200, "elo1", False), (-9, -1, "elo0", True), (5, 9, "elo0", False)):
+        setup = replace(full.configuration, sprt=Sprt(elo0=elo0, elo1=elo1))
+        assert replace(lucky, configuration=setup, sprt=replace(full.sprt, decision=decision)).decided == decided
     shuffled = records[:]
     rng.shuffle(shuffled)
     assert report(configuration, shuffled) == full

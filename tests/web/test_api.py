@@ -488,7 +488,7 @@ def test_matches_are_read_as_they_are_recorded(recorded):
         assert client.get("/api/matches").json()["matches"][1]["games"] == 10
         engram.match("tic_tac_toe", "rave", "uct", games=2, simulations=20, seed=9, workers=1, database=recorded)
         ((note,),) = (league["notes"] for league in client.get("/api/ratings").json()["leagues"])
-        assert "met in a longer or later one: 1" in note
+        assert "met in a longer or newer one: 1" in note
 
 
 STUDY = """

@@ -323,6 +323,14 @@ def test_options_that_are_typed_win_over_what_was_kept_before_the_start(visit, t
         page.reload()  # what the person chose since the start stays
         expect(name).to_contain_text("tic_tac_toe")
         expect(search).to_have_value("puct")
+        server.kill()
+        expect(page.locator("#news")).to_contain_text("does not answer")
+        server.start()
+        expect(page.locator("#news")).to_contain_text("is back")
+        search.fill("uct")
+        search.press("Enter")
+        page.reload()  # also after a start that the page has outlived
+        expect(search).to_have_value("uct")
     finally:
         server.close()
 

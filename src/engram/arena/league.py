@@ -35,7 +35,7 @@ from engram.rng import derive_seed
 
 MAX_PLAYERS = 256
 FOCUS_ERRORS = 3.0
-"""Standard errors of a lead that end its focus, and bound it afterwards: 1.96 are reached in many looks by chance."""
+"""Standard errors of a lead that end its focus, and bound it afterwards: chance reaches 1.96 in many looks."""
 _LOG = logging.getLogger(__name__)
 _ENDS = (("elo_low", "least"), ("elo_high", "most"))
 _OPTIONS = (
@@ -52,7 +52,7 @@ class LeagueResult:
       matches: results by the numbers of their players; A is the player of the smaller number.
       ratings: of the players. complete: whether all games are played.
       focused: whether results decided which pairs played more; leads then have wider bounds.
-      left_out: matches of two players who have met in a longer or a later one, which counts.
+      left_out: matches of two players whose longest match, or one with newer files, counts.
     """
 
     game: str
@@ -142,15 +142,15 @@ class LeagueResult:
 
     def notes(self) -> list[str]:
         """The limits of these ratings, in sentences."""
-        left_out = f"matches that do not count, because the same players met in a longer or later one: {self.left_out}"
+        left_out = f"matches that do not count, because the same players met in a longer or newer one: {self.left_out}"
         focus = "results chose which pairs played on, so leads have three standard errors instead of 1.96"
         notes = [text for text, holds in ((left_out, self.left_out), (focus, self.focused)) if holds]
         if self.num_groups > 1:
             only = "only ratings of the same group compare; play more"
             return [*notes, f"no games connect {self.num_groups} groups of players: {only}"]
         if any(None in (row["elo_low"], row["elo_high"]) for row in self.rows()):
-            assumption = "ratings assume one further drawn pair in each match between them"
-            notes.append(f"∞: players without points from those whose mean is 0, or who lost none; {assumption}")
+            assumption = "the matches between both sides together count one drawn pair more"
+            notes.append(f"∞: no points from the players whose mean is 0, or none lost to them; {assumption}")
         return notes
 
     def to_json(self) -> dict[str, Any]:
@@ -222,7 +222,8 @@ def league(
     quotas: Counter[tuple[int, int]] = Counter()
 
     def result(complete: bool) -> LeagueResult:
-        return LeagueResult(game_name, texts, matches, rate(len(texts), matches), complete, focus > 0)
+        focused = sum(quotas.values()) > total - focus
+        return LeagueResult(game_name, texts, matches, rate(len(texts), matches), complete, focused)
 
     try:
         for pairings, extra in _schedule(len(texts), games, swiss, focus, matches):
@@ -265,15 +266,16 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
         newest = {frozenset((setup.a, setup.b)): setup.sources for setup in setups}
         players = tuple(sorted(set().union(*(pairing for pairing in newest if len(pairing) == 2))))
         meetings: dict[tuple[int, int], Any] = {}
-        left_out = 0
         for match in sorted(group, key=lambda match: match.games):
             setup = match.configuration
             if setup.a != setup.b and setup.sources == newest[frozenset((setup.a, setup.b))]:
                 a, b = players.index(setup.a), players.index(setup.b)
-                left_out += (min(a, b), max(a, b)) in meetings
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:
-            ratings = rate(len(players), meetings)
+            ratings, left_out = (
+                rate(len(players), meetings),
+                sum(setup.a != setup.b for setup in setups) - len(meetings),
+            )
             leagues.append((budget, LeagueResult(game, players, meetings, ratings, True, left_out=left_out)))
     return leagues
 

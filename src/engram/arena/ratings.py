@@ -20,8 +20,8 @@ dispersion, and leans on 2, that of pairs with equal results.
 If some players take all points from the others, no finite ratings are likeliest, and matches across such a divide say
 nothing about the players on one side of it. So each class of players who all have points from each other, directly or
 through others, is rated by its own matches. Then whole classes are placed beside each other by the matches between
-them, each of which counts one drawn pair more. With P, the projection on vectors that are constant in each class,
-H and V become
+them; all those between two classes together count one drawn pair more, which they share by games, as a part of n_m but
+in φ_m. With P, the projection on vectors that are constant in each class, H and V become
 
     H_inside + P·H_across,        V_inside + P·V_across·P,
 
@@ -100,7 +100,9 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     classes = connected_components(scored, connection="strong")[1]
     above = np.isfinite(shortest_path(scored, unweighted=True))
     across = classes[a] != classes[b]
-    total, points = games + 2.0 * across, score * games + across
+    between = np.minimum(classes[a], classes[b]) * count + np.maximum(classes[a], classes[b])
+    drawn = np.where(across, games / np.bincount(between, games)[between], 0.0)  # a match's share of a drawn pair
+    total, points = games + 2.0 * drawn, score * games + drawn
     design = np.eye(count)[a] - np.eye(count)[b]
     together = groups[:, None] == groups
     member = np.eye(classes.max() + 1)[classes]

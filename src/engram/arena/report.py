@@ -85,14 +85,14 @@ class MatchResult(Standing):
 
     @property
     def decided(self) -> bool:
-        """Whether a difference was seen: by the sequential test if that has decided, else by the 95 % interval."""
-        if self.accepted is not None:
-            return self.accepted != 0.0
+        """Whether a difference was seen: by the 95 % interval, or by a sequential test that has ruled out 0."""
+        if (test := self.configuration.sprt) is not None and self.accepted is not None:
+            return test.elo0 >= 0.0 if self.accepted == test.elo1 else test.elo1 <= 0.0
         return self.means.decided if self.means is not None else super().decided
 
     @property
     def verdict(self) -> str:
-        """One sentence: which side is stronger, or that no difference was seen."""
+        """One sentence: which side is stronger, what the sequential test accepts, or that no difference was seen."""
         if self.games == 0:
             return "no games were played yet"
         if self.accepted is not None:  # an interval after a stop by the test decides too often

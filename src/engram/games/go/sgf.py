@@ -36,7 +36,7 @@ _PROPERTIES = set(Presenter(MAX_SIZE, "UTF-8").property_types_by_ident)
 """Names of the properties of SGF, FF[4] and older."""
 _CHARSET = re.compile(rb"CA\s*\[([^\]]*)\]")
 _DOUBLE_BYTE = {
-    "shift_jis", "shift-jis", "sjis", "cp932", "windows-31j", "big5", "big5-hkscs", "cp950", "gbk", "cp936", "gb18030",
+    "shift_jis", "shift_jis_2004", "shift_jisx0213", "cp932", "big5", "big5hkscs", "cp950", "gbk", "gb18030", "johab",
 }  # fmt: skip
 _OF_POINTS = {"B", "W", "AB", "AW", "AE"}
 MOST_NAMES = 10
@@ -321,7 +321,7 @@ def _tidy(tree: Any) -> None:
 def _is_encoding(charset: str) -> bool:
     try:
         codecs.lookup(charset)
-    except LookupError:
+    except (LookupError, ValueError):
         return False
     return True
 
@@ -333,7 +333,8 @@ def _in_utf_8(raw: bytes) -> bytes:
     and so do files of UTF-8 that name another encoding.
     """
     charsets = {name.strip().lower() for name in _CHARSET.findall(raw)}
-    if len(charsets) != 1 or (charset := charsets.pop().decode("latin-1")) not in _DOUBLE_BYTE:
+    charset = charsets.pop().decode("latin-1") if len(charsets) == 1 else ""
+    if not _is_encoding(charset) or codecs.lookup(charset).name not in _DOUBLE_BYTE:
         return raw
     if _decoded(raw, "utf-8") is not None or (text := _decoded(raw, charset)) is None:
         return raw

@@ -50,4 +50,4 @@ __all__ = [
     "units",
     "value_at",
     "values_at",
-]  # fmt: skip
+]

@@ -6,7 +6,7 @@ import "./charts.js";
 import "./moves.js";
 import { Compare } from "./compare.js";
 import { GameTree } from "./game.js";
-import { element, prose, safe, say, sentence } from "./html.js";
+import { element, prose, safe, say, sentence, trying } from "./html.js";
 import { Matches } from "./matches.js";
 import { Memory } from "./memory.js";
 import { Play } from "./play.js";
@@ -34,10 +34,11 @@ function show(name) {
   present.view.shown?.();
 }
 
-server.addEventListener("change", () => {
+server.addEventListener("change", async () => {
   document.body.classList.toggle("alone", !server.answers);
-  if (server.answers) say("The server is back: the game goes on.");
-  else say("The server does not answer. Your game is kept here; the page waits for it to come back.", { stays: true, bad: true });
+  if (!server.answers) return say("The server does not answer. Your game is kept here; the page waits for it to come back.", { stays: true, bad: true });
+  if (setup) await trying(async () => { setup.server = game.server = (await get("setup")).server; }); // it may be another start
+  say("The server is back: the game goes on.");
 });
 
 /** Opens the game of the address; if it cannot be opened, says why and takes it out of the address. */
