@@ -299,7 +299,7 @@ def test_a_file_of_a_folder_here_appears_by_its_name(tmp_path, monkeypatch):
 def test_ratings_open_to_one_side_say_so(tmp_path):
     result = league("connect_four", ["random", "uct"], games=8, simulations=200, workers=1, database=tmp_path / "l")
     for shown in (str(result), Tags(result._repr_html_()).words):
-        assert "∞]" in shown and "ratings assume one further drawn pair" in shown
+        assert "∞]" in shown and "count one drawn pair more" in shown
     assert str(result).startswith("connect_four: 2 players, 8 games\n  1  ")
 
 

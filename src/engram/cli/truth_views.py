@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from engram.arena.truth.backup_truth import TruthRow, difference
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.typed import without_folders
+from engram.intervals import NORMAL_95
 from engram.pictures.chart import Chart, Series, draw
 from engram.pictures.markup import table
 from engram.pictures.report import pictures, section, write_report
@@ -167,7 +167,7 @@ def _factor(row: TruthRow | MemoryTruthRow) -> float:
     from scipy.special import stdtrit
 
     count = row.trees if isinstance(row, MemoryTruthRow) else row.positions
-    return float(stdtrit(count - 1, 0.975)) if count > 1 else math.nan
+    return float(stdtrit(count - 1, 0.975)) if count > 1 else NORMAL_95
 
 
 def _memory_table(rows: list[MemoryTruthRow]) -> list[dict[str, str]]:
