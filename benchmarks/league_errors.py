@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engram.arena.league import LeagueResult, _schedule
+from engram.arena.league import LeagueResult, schedule
 from engram.arena.ratings import rate
 from engram.arena.statistics import Standing, score_of_elo, standing
 
@@ -21,7 +21,7 @@ def league(elo: Sequence[float], games: int, focus: int, rng: np.random.Generato
     outcomes: dict[tuple[int, int], np.ndarray] = {}
     matches: dict[tuple[int, int], Standing] = {}
     quotas: Counter[tuple[int, int]] = Counter()
-    for pairings, extra in _schedule(len(elo), games, None, focus, matches):
+    for pairings, extra in schedule(len(elo), games, None, focus, matches):
         for i, j in pairings:
             quotas[i, j] += extra
             earlier = outcomes.get((i, j), np.zeros((0, 2)))

@@ -18,7 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
-from engram.arena.league import LeagueInterrupted, LeagueResult, _schedule, league, rated_players
+from benchmarks.league_errors import league as simulated_league
+from engram.arena.league import LeagueInterrupted, league, rated_players
 from engram.arena.match import match
 from engram.arena.ratings import rate
 from engram.arena.results import Results
@@ -212,11 +213,7 @@ def test_a_player_who_lost_to_everyone_is_the_last():
 def test_the_intervals_of_players_beside_a_loser_contain_the_truth():
     rng, truth, hits, leads = np.random.default_rng(2), np.array([60.0, 20.0, -20.0, -60.0, -1500.0]), 0, 0
     for _ in range(150):
-        results = {
-            (i, j): standing(np.where(rng.random((30, 2)) < score_of_elo(truth[i] - truth[j]), 1, -1))
-            for i, j in combinations(range(5), 2)
-        }
-        ratings = rate(5, results)
+        ratings = simulated_league(truth.tolist(), 60, 0, rng).ratings
         hits += ((ratings.low < truth) & (truth < ratings.high))[:4].sum()
         low, high = ratings.bounds(0, 3)
         leads += low < 120.0 < high
@@ -226,15 +223,7 @@ def test_the_intervals_of_players_beside_a_loser_contain_the_truth():
 def test_a_focused_league_finds_no_order_among_equals_more_often_than_one_in_twenty():
     rng, false = np.random.default_rng(3), 0
     for _ in range(60):
-        outcomes, matches, quotas = {}, {}, Counter()
-        for pairings, extra in _schedule(3, 20, None, 600, matches):
-            for at in pairings:
-                quotas[at] += extra
-                earlier = outcomes.get(at, np.zeros((0, 2)))
-                fresh = rng.choice([1.0, -1.0], size=(quotas[at] // 2 - len(earlier), 2))
-                outcomes[at] = np.concatenate([earlier, fresh])
-                matches[at] = standing(outcomes[at])
-        rows = LeagueResult("x", ("a", "b", "c"), matches, rate(3, matches), True, focused=True).rows()
+        rows = simulated_league([0.0] * 3, 20, 600, rng).rows()
         false += any(row["lead_low"] is not None and row["lead_low"] > 0.0 for row in rows)
     assert false <= 7  # of 60, at 1.96 standard errors 15
 

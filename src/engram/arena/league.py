@@ -226,7 +226,7 @@ def league(
         return LeagueResult(game_name, texts, matches, rate(len(texts), matches), complete, focused)
 
     try:
-        for pairings, extra in _schedule(len(texts), games, swiss, focus, matches):
+        for pairings, extra in schedule(len(texts), games, swiss, focus, matches):
             quotas.update(dict.fromkeys(pairings, extra))
             for pairing, wait in [(pairing, wait) for wait in (False, True) for pairing in pairings]:
                 if wait and matches[pairing].complete:
@@ -272,15 +272,13 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
                 a, b = players.index(setup.a), players.index(setup.b)
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:
-            ratings, left_out = (
-                rate(len(players), meetings),
-                sum(setup.a != setup.b for setup in setups) - len(meetings),
-            )
+            left_out = sum(setup.a != setup.b for setup in setups) - len(meetings)
+            ratings = rate(len(players), meetings)
             leagues.append((budget, LeagueResult(game, players, meetings, ratings, True, left_out=left_out)))
     return leagues
 
 
-def _schedule(
+def schedule(
     count: int, games: int, swiss: int | None, focus: int, matches: Mapping[tuple[int, int], MatchResult]
 ) -> Iterator[tuple[list[tuple[int, int]], int]]:
     """Rounds of pairings, with the further games of each: functions of the results before, which stand in `matches`."""

@@ -20,8 +20,8 @@ dispersion, and leans on 2, that of pairs with equal results.
 If some players take all points from the others, no finite ratings are likeliest, and matches across such a divide say
 nothing about the players on one side of it. So each class of players who all have points from each other, directly or
 through others, is rated by its own matches. Then whole classes are placed beside each other by the matches between
-them; all those between two classes together count one drawn pair more, which they share by games, as a part of n_m but
-in φ_m. With P, the projection on vectors that are constant in each class, H and V become
+them. All those between two classes together count one drawn pair more: each match has a part of it by its games, which
+n_m includes, except in φ_m. With P, the projection on vectors that are constant in each class, H and V become
 
     H_inside + P·H_across,        V_inside + P·V_across·P,
 
@@ -137,7 +137,7 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
 
 
 def _fit(design: np.ndarray, games: np.ndarray, points: np.ndarray, offsets: np.ndarray, scale: float) -> np.ndarray:
-    """The likeliest numbers x, where row m of the design times x, and its offset, are the logit of m's share."""
+    """The likeliest numbers x; row m of the design times x, plus offset m, is the logit of A's share in match m."""
     count = design.shape[1]
     bound = (design != 0.0).astype(np.float64)
     groups = connected_components(bound.T @ bound)[1]

@@ -257,7 +257,7 @@ class Sprt:
     Pairs are counted in their order, not in the order in which they end. A lucky run lowers v with the distance to s0,
     so that the errors are above alpha where elo0 is high, or few pairs decide. For an alpha of 5 % and
     elo1 = elo0 + 100 they are up to 8 % with independent games, and 13 to 18 % at elo0 of 200 to 400 where both games
-    of each pair end alike. With such pairs and elo0 = 0 they are 8 % at elo1 = 100, and 11 % at 300.
+    of each pair end alike. With such pairs and elo0 = 0 they are 8 % at elo1 = 100, and 10 % at 300.
     Source: Van den Bergh, "The generalized sequential probability ratio test", as in Fishtest; deviation:
       the normal approximation of the LLR and the regularised variance.
     """

@@ -108,9 +108,8 @@ def _listener(host: str, port: int | None) -> socket.socket:
         try:
             family = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0][0]
             listener = socket.create_server((host, number), family=family, backlog=256)
-            listener.setsockopt(
-                socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-            )  # asyncio would, but for sockets of another `proto`
+            # asyncio sets this on its own sockets alone.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return listener
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)

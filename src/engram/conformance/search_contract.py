@@ -144,7 +144,7 @@ def check_preset(
 
 
 def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> None:
-    """At each leaf a search, whose evaluation leaves the state, has the state that the leaf's moves lead to."""
+    """Checks at each leaf of a search that its state is the one that its moves lead to; the evaluation leaves it."""
     middle = sum(game.bounds or (0.0, 0.0)) / 2.0
 
     def constant(state, rng):  # type: ignore[no-untyped-def]
@@ -243,12 +243,9 @@ def _preset_functions(workspace: Workspace) -> list[Any]:
 
 
 def _search(
-    workspace: Workspace,
-    simulations: int,
-    seed: int,
-    seconds: float = math.inf,
+    workspace: Workspace, simulations: int, seed: int, seconds: float = math.inf,
     after: Callable[[], None] | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """The nodes of a search from the start, simulation by simulation, of at least two; `after` is called after each."""
     if isinstance(workspace.evaluator, _Uniform):
         workspace.evaluator.embedding_size = workspace.assembly.embedding_size

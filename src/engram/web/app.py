@@ -218,8 +218,8 @@ def application(settings: Settings) -> Starlette:
 def _route(path: str, answer: Answer, method: str = "POST", *, read: Callable[[bytes], Any] = Fields) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
-            asked = read(await request.body())
-            data = await run_in_threadpool(answer, asked, dict(request.path_params))
+            contents = read(await request.body())
+            data = await run_in_threadpool(answer, contents, dict(request.path_params))
             return _written(data)
         except ClientDisconnect:
             return Response(status_code=400)

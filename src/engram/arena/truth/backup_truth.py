@@ -58,7 +58,7 @@ class TruthRow:
       search: its specification. simulations: budget of a search.
       positions: number of positions. spoilable: number of those in which a mistake is possible.
       bias, bias_error: mean of (root value - truth) for the player to move, and its standard error.
-      rmse, rmse_error: root of the mean square of the same, and its standard error; both None of one position.
+      rmse, rmse_error: root of the mean square of the same, and its standard error; one position has no errors.
       mistakes: share of the spoilable positions in which the chosen move loses value.
       mistakes_low, mistakes_high: its 95 % interval (Wilson).
       mistaken: the positions with mistakes as a hexadecimal number, bit k for position k, for paired comparisons.

@@ -19,9 +19,9 @@ export function addressFields() {
 }
 
 /** Keeps a token that the server has taken, so that a link with a wrong one replaces none. */
-function keepToken(taken) {
+function keepToken(value) {
   try {
-    if (taken !== localStorage.getItem(KEY)) localStorage.setItem(KEY, taken);
+    if (value !== localStorage.getItem(KEY)) localStorage.setItem(KEY, value);
   } catch { /* the storage is full: the token is this page's alone */ }
 }
 
@@ -44,9 +44,9 @@ function tell(answers) {
 
 async function request(path, options = {}) {
   let response;
-  const sent = token;
+  const present = token; // a link may bring another one meanwhile
   try {
-    response = await fetch(`/api/${path}`, { ...options, headers: { ...options.headers, authorization: `Bearer ${sent}` } });
+    response = await fetch(`/api/${path}`, { ...options, headers: { ...options.headers, authorization: `Bearer ${present}` } });
   } catch (error) {
     if (!["AbortError", "TimeoutError"].includes(error.name)) tell(false);
     throw error;
@@ -54,7 +54,7 @@ async function request(path, options = {}) {
   heardAt = performance.now();
   tell(true);
   if (response.ok) {
-    keepToken(sent);
+    keepToken(present);
     return response;
   }
   const data = await response.json().catch(() => ({}));

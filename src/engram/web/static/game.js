@@ -62,7 +62,7 @@ export class GameTree extends EventTarget {
     try {
       const kept = recall(KEY);
       if (!isWhole(kept)) return false;
-      this.#spares = typed.includes("game") && kept.server !== this.server && kept.game !== game;
+      this.#spares = typed.includes("game") && kept.server !== this.setup.server && kept.game !== game;
       if (this.#spares) {
         if (kept.nodes.length > 1) say("The command line's game begins. The older one stays kept until you play.");
         return false;
@@ -76,8 +76,8 @@ export class GameTree extends EventTarget {
 
   #keep() {
     if (this.#spares) return;
-    const { game, start, nodes, at, server } = this;
-    keep(KEY, { game, start, nodes, at, server }, "The game");
+    const { game, start, nodes, at } = this;
+    keep(KEY, { game, start, nodes, at, server: this.setup.server }, "The game");
   }
 
   #show(opened, why) {
@@ -107,7 +107,7 @@ export class GameTree extends EventTarget {
 
   /** The game of the address, or the one that was kept, or a new one. */
   async begin(fields, setup) {
-    this.server = setup.server;
+    this.setup = setup;
     if (fields.has("game")) {
       const moves = (fields.get("moves") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
       await this.load({ game: fields.get("game"), start: fields.get("start") ?? "", moves });

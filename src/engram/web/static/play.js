@@ -477,11 +477,11 @@ export class Play {
     input.value = "";
     if (!file) return;
     if (file.size > 500_000) return say("An SGF file has at most 500,000 bytes here.", { bad: true });
-    const line = await post("sgf/read", await file.arrayBuffer()), lost = new Intl.ListFormat("en").format(line.left_out);
+    const line = await post("sgf/read", await file.arrayBuffer()), missing = new Intl.ListFormat("en").format(line.left_out);
     this.#choose({ human: "both" }); // no engine plays into a record
     await this.#leave(async () => {
       await this.game.load(line);
-      say(`${file.name}: ${line.moves.length} moves${lost && `; its ${lost} are left out`}`);
+      say(`${file.name}: ${line.moves.length} moves${missing && `; its ${missing} are left out`}`);
     });
   }
 }
