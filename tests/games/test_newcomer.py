@@ -388,6 +388,7 @@ search = engram.Search(game, "uct")
 try:
     search.run(game.initial_state(), engram.Limit(simulations=50))
 except KeyboardInterrupt:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a slow machine gets one more
     print("ended", flush=True)
 """
 

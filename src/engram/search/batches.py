@@ -1,7 +1,8 @@
-"""Batches: leaves that wait for a batch evaluator, and how its answers are taken up."""
+"""Batches: leaves that wait for a batch evaluator, the loop over them, and how answers are taken up."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -10,16 +11,257 @@ import numpy as np
 
 from engram.errors import OperatorError
 from engram.games.python_game import PythonGame
+from engram.games.record import copy_state
 from engram.interrupts import call_user
-from engram.search import kernel
-from engram.search.evaluation import ANSWER_FAULTS, Evaluation, Evaluator, ExternalEvaluator, fault_of
+from engram.native.intrinsics import call
+from engram.native.jit import compiled
+from engram.search.evaluation import (
+    ANSWER_FAULTS,
+    Evaluation,
+    Evaluator,
+    ExternalEvaluator,
+    correct_endings,
+    fault_of,
+)
+from engram.search.expansion import make_children, set_priors
 from engram.search.functions import Functions
-from engram.search.kernel import ANSWERED, BEGIN, GROWN
-from engram.search.program import GROW
-from engram.search.tree import Tree
+from engram.search.kernel import (
+    back_up,
+    children_made,
+    descend,
+    evaluate,
+    finish,
+    has_finished,
+    is_waiting,
+    leaf_of,
+    leaf_reached,
+    path_of,
+    scaled,
+    tree_of,
+)
+from engram.search.nature import set_probabilities
+from engram.search.program import (
+    ANSWER,
+    COPY,
+    EVALUATION,
+    FINISHED,
+    GROW,
+    INNER,
+    LEAF,
+    LEGAL_ACTIONS,
+    OVER,
+    PRIOR,
+    WEIGHTS,
+)
+from engram.search.tree import CHANCE, PLAYER_1, Tree, nodes_of
+
+SIMULATIONS_PER_PASS = 65  # of a slot at most before the next slot's turn, where few leaves wait for an evaluator
+BEGIN, GROWN, ANSWERED = range(3)  # where `run_batches` goes on
 
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Values, weights and embeddings as the kernel takes them."""
+
+
+# ---------------------------------------------------------------------------- the compiled loop
+
+
+@compiled(inline=True)
+def _mark_path(slot, change):
+    nodes = nodes_of(tree_of(slot))
+    path = path_of(slot)
+    for ply in range(slot.depth + 1):
+        nodes[np.int64(path[ply])].in_flight = np.uint16(np.int64(nodes[np.int64(path[ply])].in_flight) + change)
+
+
+@compiled
+def descend_all(programs, slots, waiting, count, only_growing):
+    """Takes every unfinished slot to a leaf and backs up ends of games at once.
+
+    Args:
+      waiting: receives the numbers of the slots whose leaves wait for a value, from index `count` on.
+      only_growing: only the slots that asked for room, after the trees have grown.
+
+    Returns the number of waiting slots, or its complement if slots ask for room. The slots of a tree keep their order,
+    so a tree does not depend on its growth.
+    """
+    program = programs[0]
+    asks = False
+    for number in range(len(slots)):
+        slot = slots[number]
+        if only_growing and slot.status != GROW:
+            continue
+        if number % slot.slots_per_tree != 0 and slots[number - 1].status == GROW:
+            slot.status = GROW
+            asks = True
+            continue
+        if has_finished(slot):
+            slot.status = FINISHED
+            continue
+        status = np.int64(LEAF)
+        for _ in range(SIMULATIONS_PER_PASS):  # leaves that do not wait, up to one that does
+            status = descend(program, slot)
+            if status == LEAF and is_waiting(program, slot):
+                if slot.slots_per_tree > 1:
+                    _mark_path(slot, 1)
+                waiting[count] = number
+                count += 1
+                break
+            if status == LEAF or status == OVER:
+                status = finish(program, slot, status)
+            if status != LEAF or program.expand_after == 1 or has_finished(slot):
+                break
+        slot.status = status
+        asks |= status == GROW
+    return ~count if asks else count
+
+
+@compiled(inline=True)
+def expand_answered(program, slot, tree, leaf, weights, row):
+    """Step 2 for a leaf that waited: makes its children, with the answer's weights if it has any; < 0 is a failure."""
+    if tree.num_nodes + program.game.num_actions > tree.capacity:
+        tree.full = 1
+        return np.int64(INNER)
+    if make_children(program, slot, tree, leaf) < 0:
+        return np.int64(LEGAL_ACTIONS)
+    if nodes_of(tree)[leaf].flags & CHANCE:
+        if set_probabilities(program, slot, tree, leaf) < 0:
+            return np.int64(WEIGHTS)
+    elif len(weights) and slot.priors_left > 0:
+        slot.priors_left -= 1
+        if set_priors(tree, leaf, weights[row]) < 0:
+            return np.int64(PRIOR)
+    return np.int64(children_made(program, slot, leaf))
+
+
+@compiled
+def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
+    """Steps 2 to 4 for waiting leaves: their children, then their values, backed up.
+
+    The game's `endings` correct values and weights first, in place.
+
+    Args:
+      waiting: (B,) numbers of slots. batch: (≥ B, words) uint64, their leaves' states, read by `endings` alone.
+      values: (B,) float32 within the game's bounds, for the player to move at the leaf; nan: by compiled evaluation.
+      weights: (B, num_actions) float32 ≥ 0, the policy by action; no row: none.
+      embeddings: (B, D) float32; no row: none.
+    """
+    program = programs[0]
+    if program.endings != 0:
+        correct_endings(program.endings, batch, values, weights)
+    for row in range(len(waiting)):
+        slot = slots[waiting[row]]
+        tree = tree_of(slot)
+        nodes = nodes_of(tree)
+        leaf = leaf_of(slot)
+        if slot.slots_per_tree > 1:
+            _mark_path(slot, -1)
+        value = np.float64(values[row])
+        if nodes[leaf].flags & PLAYER_1:
+            value = -value
+        embedding = embeddings.ctypes.data + row * embeddings.shape[1] * 4 if len(embeddings) else 0
+        status = leaf_reached(program, slot, np.int64(embedding))
+        expandable = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
+        if status >= 0 and expandable:
+            status = expand_answered(program, slot, tree, leaf, weights, row)
+        repeats = program.answer_visits
+        if math.isnan(value):
+            value = evaluate(program, slot)
+            repeats = np.int64(1)
+        elif program.rollout_share > 0.0:
+            outcome = evaluate(program, slot)
+            if tree.is_general == 0 and not -1.0 <= outcome <= 1.0:
+                status = np.int64(EVALUATION)
+            value += program.rollout_share * (outcome - value)
+        if status >= 0:
+            value = scaled(program, slot, value)
+        if status >= 0:
+            status = np.int64(EVALUATION)
+            if -1.0 <= value <= 1.0:
+                status = back_up(program, slot, value)
+            for _ in range(1, repeats):
+                if status >= 0 and slot.done < slot.budget:
+                    status = back_up(program, slot, value)
+        if status < 0:
+            slot.status = status
+
+
+@compiled
+def run_batches(programs, slots, waiting, count, resume_at, batch, answers, target):
+    """Steps batch after batch, until `target` simulations are done or no search goes on.
+
+    It returns where Python has to act, and the next call goes on from there with the same count.
+
+    Args:
+      waiting: as in `descend_all`. batch: room for the states of the waiting leaves.
+      count, resume_at: 0 and BEGIN; the waiting slots and GROWN once the trees have grown, or ANSWERED after an answer.
+      answers: values, weights and embeddings as in `finish_all`; a compiled evaluator writes them itself.
+      target: simulations of all slots since their searches began.
+
+    Returns 0 at the end, the number of leaves that Python has to answer for, or the complement of the number of waiting
+    slots if slots ask for room.
+    """
+    program = programs[0]
+    values, weights, embeddings = answers
+    while True:
+        status = np.int64(0)
+        if resume_at != ANSWERED:
+            count = descend_all(programs, slots, waiting, count, resume_at == GROWN)
+            if count < 0:
+                return count
+            status = gather(programs, slots, waiting[:count], batch)
+            if status >= 0 and count > 0 and program.evaluator == 0:
+                return count
+            if status >= 0 and count > 0:
+                status = ask_evaluator(
+                    program, tree_of(slots[0]), batch, values[:count], weights[:count], embeddings[:count]
+                )
+        leaves = waiting[:count]
+        if status < 0:
+            withdraw_all(slots, leaves)
+            slots[leaves[0]].status = status
+        else:
+            finish_all(programs, slots, leaves, batch, values[:count], weights[:count], embeddings[:count])
+        if slots.done.sum() >= target:
+            return 0
+        lowest = slots.status.min()  # a failure if there is one, and FINISHED only if all are
+        if lowest < 0 or lowest == FINISHED:
+            return 0
+        count, resume_at = 0, BEGIN
+
+
+@compiled
+def ask_evaluator(program, tree, batch, values, weights, embeddings):
+    """Has the compiled evaluator answer for the first states of `batch`, and checks it; below 0 is a failure."""
+    states, count = batch.ctypes.data, len(values)
+    addresses = (values.ctypes.data, weights.ctypes.data, embeddings.ctypes.data)
+    if call(program.evaluator, (program.evaluator_argument, states, np.int64(count), *addresses)) < 0:
+        return ANSWER
+    fault = fault_of(values, weights, embeddings, program.uses_values != 0, tree.is_general == 0)
+    if program.uses_values == 0:
+        values[:] = np.float32(np.nan)
+    return ANSWER - fault if fault != 0 else 0
+
+
+@compiled
+def gather(programs, slots, waiting, batch):
+    """Copies the states of waiting slots into the rows of `batch` (uint64 words); below 0 is a failure."""
+    program = programs[0]
+    width = batch.shape[1] * 8
+    for row in range(len(waiting)):
+        if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
+            return COPY
+    return 0
+
+
+@compiled
+def withdraw_all(slots, waiting):
+    """Removes the virtual loss of leaves whose evaluation failed."""
+    for number in waiting:
+        if slots[number].slots_per_tree > 1:
+            _mark_path(slots[number], -1)
+
+
+# --------------------------------------------------------------------------- its side in Python
 
 
 def grow(trees: Sequence[Tree], slots: np.ndarray, num_actions: int) -> None:
@@ -79,18 +321,18 @@ class Batches:
     def descend(self, slots: np.ndarray) -> np.ndarray:
         """Takes slots of one tree to their leaves; returns the places among them of those that wait for a value."""
         program, waiting = self._functions.program, np.zeros(len(slots), np.int64)
-        count = kernel.descend_all(program, slots, waiting, 0, False)
+        count = descend_all(program, slots, waiting, 0, False)
         while count < 0:
             grow(self._trees, slots, self._functions.game.num_actions)
-            count = kernel.descend_all(program, slots, waiting, ~count, True)
+            count = descend_all(program, slots, waiting, ~count, True)
         return waiting[:count]
 
     def accept_answer(self, number: int, answer: Answers) -> None:
         """Backs up the value of one waiting slot; `answer` is from `checked`."""
         program, waiting = self._functions.program, np.array([number], np.int64)
         if program["endings"][0]:
-            kernel.gather(program, self._slots, waiting, self.batch)
-        kernel.finish_all(program, self._slots, waiting, self.batch, *self._stored(answer))
+            gather(program, self._slots, waiting, self.batch)
+        finish_all(program, self._slots, waiting, self.batch, *self._stored(answer))
 
     def checked(self, evaluation: Evaluation, count: int) -> Answers:
         """Values, weights and embeddings of `count` leaves as the kernel takes them; an absent array has shape (0, 0).
@@ -133,19 +375,19 @@ class Batches:
         program, slots, waiting = self._functions.program, self._slots[:0], self._waiting[:0]
         answers = self._values[:0], self._weights[:0], self._embeddings[:0]
         if isinstance(self._evaluator, ExternalEvaluator):
-            kernel.descend_all(program, slots, waiting, 0, False)
-            kernel.gather(program, slots, waiting, self.batch)
-            kernel.finish_all(program, slots, waiting, self.batch, *answers)
+            descend_all(program, slots, waiting, 0, False)
+            gather(program, slots, waiting, self.batch)
+            finish_all(program, slots, waiting, self.batch, *answers)
         else:
-            kernel.run_batches(program, slots, waiting, 0, BEGIN, self.batch, answers, 0)
+            run_batches(program, slots, waiting, 0, BEGIN, self.batch, answers, 0)
 
     def _step(self, count: int, resume_at: int, answers: Answers, target: int) -> int:
         """Goes on to the next batch that Python has to answer for, and returns its leaves; 0 at the end."""
         rest = self.batch, answers, target
-        count = kernel.run_batches(self._functions.program, self._slots, self._waiting, count, resume_at, *rest)
+        count = run_batches(self._functions.program, self._slots, self._waiting, count, resume_at, *rest)
         while count < 0:
             grow(self._trees, self._slots, self._functions.game.num_actions)
-            count = kernel.run_batches(self._functions.program, self._slots, self._waiting, ~count, GROWN, *rest)
+            count = run_batches(self._functions.program, self._slots, self._waiting, ~count, GROWN, *rest)
         return int(count)
 
     def _answers(self, count: int) -> Answers:
@@ -160,7 +402,7 @@ class Batches:
                 states = np.ascontiguousarray(self._positions[:count])
             return self._stored(self.checked(call_user(self._evaluator.evaluate, states), count))
         except BaseException:
-            kernel.withdraw_all(self._slots, self._waiting[:count])
+            withdraw_all(self._slots, self._waiting[:count])
             raise
 
     def _stored(self, answer: Answers) -> Answers:

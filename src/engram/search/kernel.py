@@ -1,4 +1,4 @@
-"""One simulation: select, expand, evaluate, back up; and the compiled loops around it.
+"""One simulation: select, expand, evaluate, back up; and the loops of simulations whose leaves wait for no batch.
 
     begin      the root's state is copied
     1 select   a rule chooses the child to continue with
@@ -7,7 +7,7 @@
     4 back up  the leaf's value updates the nodes of the path
 
 A slot is one simulation in flight; one call advances one tree or many. `extension.py` names the five hooks that the
-kernel calls; `threads.py` has the steps of several threads on one node.
+kernel calls; `threads.py` has the steps of several threads on one node, and `batches.py` the loop over waiting leaves.
 
 A loop takes its program as an array of one, because Numba needs microseconds to take a record from Python.
 """
@@ -25,11 +25,9 @@ from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, r
 from engram.native.jit import compiled
 from engram.rng import rng_dtype
 from engram.search.columns import MAX_VALUE
-from engram.search.evaluation import correct_endings, fault_of
-from engram.search.expansion import enter, is_child, make_children, set_compiled_priors, set_priors
+from engram.search.expansion import enter, is_child, make_children, set_compiled_priors
 from engram.search.nature import set_probabilities
 from engram.search.program import (
-    ANSWER,
     BACKUP,
     COLLISION,
     COPY,
@@ -57,8 +55,6 @@ from engram.search.threads import claim, enter_flight, leave_flight, release
 from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, sign_of, tree_dtype, visited_of
 
 DECISION_PERIOD = 64
-SIMULATIONS_PER_PASS = 65  # of a slot at most before the next slot's turn, where few leaves wait for an evaluator
-BEGIN, GROWN, ANSWERED = range(3)  # where `run_batches` goes on
 
 
 @compiled(inline=True)
@@ -443,194 +439,6 @@ def simulate_together(programs, slots, remaining, portion, clock, deadline):
             remaining[0] = 0
 
 
-@compiled(inline=True)
-def _mark_path(slot, change):
-    nodes = nodes_of(tree_of(slot))
-    path = path_of(slot)
-    for ply in range(slot.depth + 1):
-        nodes[np.int64(path[ply])].in_flight = np.uint16(np.int64(nodes[np.int64(path[ply])].in_flight) + change)
-
-
-@compiled
-def descend_all(programs, slots, waiting, count, only_growing):
-    """Takes every unfinished slot to a leaf and backs up ends of games at once.
-
-    Args:
-      waiting: receives the numbers of the slots whose leaves wait for a value, from index `count` on.
-      only_growing: only the slots that asked for room, after the trees have grown.
-
-    Returns the number of waiting slots, or its complement if slots ask for room. The slots of a tree keep their order,
-    so a tree does not depend on its growth.
-    """
-    program = programs[0]
-    asks = False
-    for number in range(len(slots)):
-        slot = slots[number]
-        if only_growing and slot.status != GROW:
-            continue
-        if number % slot.slots_per_tree != 0 and slots[number - 1].status == GROW:
-            slot.status = GROW
-            asks = True
-            continue
-        if has_finished(slot):
-            slot.status = FINISHED
-            continue
-        status = np.int64(LEAF)
-        for _ in range(SIMULATIONS_PER_PASS):  # leaves that do not wait, up to one that does
-            status = descend(program, slot)
-            if status == LEAF and is_waiting(program, slot):
-                if slot.slots_per_tree > 1:
-                    _mark_path(slot, 1)
-                waiting[count] = number
-                count += 1
-                break
-            if status == LEAF or status == OVER:
-                status = finish(program, slot, status)
-            if status != LEAF or program.expand_after == 1 or has_finished(slot):
-                break
-        slot.status = status
-        asks |= status == GROW
-    return ~count if asks else count
-
-
-@compiled(inline=True)
-def expand_answered(program, slot, tree, leaf, weights, row):
-    """Step 2 for a leaf that waited: makes its children, with the answer's weights if it has any; < 0 is a failure."""
-    if tree.num_nodes + program.game.num_actions > tree.capacity:
-        tree.full = 1
-        return np.int64(INNER)
-    if make_children(program, slot, tree, leaf) < 0:
-        return np.int64(LEGAL_ACTIONS)
-    if nodes_of(tree)[leaf].flags & CHANCE:
-        if set_probabilities(program, slot, tree, leaf) < 0:
-            return np.int64(WEIGHTS)
-    elif len(weights) and slot.priors_left > 0:
-        slot.priors_left -= 1
-        if set_priors(tree, leaf, weights[row]) < 0:
-            return np.int64(PRIOR)
-    return np.int64(children_made(program, slot, leaf))
-
-
-@compiled
-def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
-    """Steps 2 to 4 for waiting leaves: their children, then their values, backed up.
-
-    The game's `endings` correct values and weights first, in place.
-
-    Args:
-      waiting: (B,) numbers of slots. batch: (≥ B, words) uint64, their leaves' states, read by `endings` alone.
-      values: (B,) float32 within the game's bounds, for the player to move at the leaf; nan: by compiled evaluation.
-      weights: (B, num_actions) float32 ≥ 0, the policy by action; no row: none.
-      embeddings: (B, D) float32; no row: none.
-    """
-    program = programs[0]
-    if program.endings != 0:
-        correct_endings(program.endings, batch, values, weights)
-    for row in range(len(waiting)):
-        slot = slots[waiting[row]]
-        tree = tree_of(slot)
-        nodes = nodes_of(tree)
-        leaf = leaf_of(slot)
-        if slot.slots_per_tree > 1:
-            _mark_path(slot, -1)
-        value = np.float64(values[row])
-        if nodes[leaf].flags & PLAYER_1:
-            value = -value
-        embedding = embeddings.ctypes.data + row * embeddings.shape[1] * 4 if len(embeddings) else 0
-        status = leaf_reached(program, slot, np.int64(embedding))
-        expandable = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
-        if status >= 0 and expandable:
-            status = expand_answered(program, slot, tree, leaf, weights, row)
-        repeats = program.answer_visits
-        if math.isnan(value):
-            value = evaluate(program, slot)
-            repeats = np.int64(1)
-        elif program.rollout_share > 0.0:
-            outcome = evaluate(program, slot)
-            if tree.is_general == 0 and not -1.0 <= outcome <= 1.0:
-                status = np.int64(EVALUATION)
-            value += program.rollout_share * (outcome - value)
-        if status >= 0:
-            value = scaled(program, slot, value)
-        if status >= 0:
-            status = np.int64(EVALUATION)
-            if -1.0 <= value <= 1.0:
-                status = back_up(program, slot, value)
-            for _ in range(1, repeats):
-                if status >= 0 and slot.done < slot.budget:
-                    status = back_up(program, slot, value)
-        if status < 0:
-            slot.status = status
-
-
-@compiled
-def run_batches(programs, slots, waiting, count, resume_at, batch, answers, target):
-    """Steps batch after batch, until `target` simulations are done or no search goes on.
-
-    It returns where Python has to act, and the next call goes on from there with the same count.
-
-    Args:
-      waiting: as in `descend_all`. batch: room for the states of the waiting leaves.
-      count, resume_at: 0 and BEGIN; the waiting slots and GROWN once the trees have grown, or ANSWERED after an answer.
-      answers: values, weights and embeddings as in `finish_all`; a compiled evaluator writes them itself.
-      target: simulations of all slots since their searches began.
-
-    Returns 0 at the end, the number of leaves that Python has to answer for, or the complement of the number of waiting
-    slots if slots ask for room.
-    """
-    program = programs[0]
-    values, weights, embeddings = answers
-    while True:
-        status = np.int64(0)
-        if resume_at != ANSWERED:
-            count = descend_all(programs, slots, waiting, count, resume_at == GROWN)
-            if count < 0:
-                return count
-            status = gather(programs, slots, waiting[:count], batch)
-            if status >= 0 and count > 0 and program.evaluator == 0:
-                return count
-            if status >= 0 and count > 0:
-                status = ask_evaluator(
-                    program, tree_of(slots[0]), batch, values[:count], weights[:count], embeddings[:count]
-                )
-        leaves = waiting[:count]
-        if status < 0:
-            withdraw_all(slots, leaves)
-            slots[leaves[0]].status = status
-        else:
-            finish_all(programs, slots, leaves, batch, values[:count], weights[:count], embeddings[:count])
-        if slots.done.sum() >= target:
-            return 0
-        lowest = slots.status.min()  # a failure if there is one, and FINISHED only if all are
-        if lowest < 0 or lowest == FINISHED:
-            return 0
-        count, resume_at = 0, BEGIN
-
-
-@compiled
-def ask_evaluator(program, tree, batch, values, weights, embeddings):
-    """Has the compiled evaluator answer for the first states of `batch`, and checks it; below 0 is a failure."""
-    states, count = batch.ctypes.data, len(values)
-    addresses = (values.ctypes.data, weights.ctypes.data, embeddings.ctypes.data)
-    if call(program.evaluator, (program.evaluator_argument, states, np.int64(count), *addresses)) < 0:
-        return ANSWER
-    fault = fault_of(values, weights, embeddings, program.uses_values != 0, tree.is_general == 0)
-    if program.uses_values == 0:
-        values[:] = np.float32(np.nan)
-    return ANSWER - fault if fault != 0 else 0
-
-
-@compiled
-def gather(programs, slots, waiting, batch):
-    """Copies the states of waiting slots into the rows of `batch` (uint64 words); below 0 is a failure."""
-    program = programs[0]
-    width = batch.shape[1] * 8
-    for row in range(len(waiting)):
-        if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
-            return COPY
-    return 0
-
-
 @compiled
 def mark_roots(programs, slots, numbers, players):
     """Sets the player to move, one of `players`, at the roots of slots' trees, whose states are new.
@@ -677,11 +485,3 @@ def read_roots(slots, numbers, action, visits, value, prior, proven):
             value[row, place] = sign_of(root) * child.value if child.visit_count > 0 else 0.0
             prior[row, place] = child.prior
             proven[row, place] = child.flags & PROVEN != 0
-
-
-@compiled
-def withdraw_all(slots, waiting):
-    """Removes the virtual loss of leaves whose evaluation failed."""
-    for number in waiting:
-        if slots[number].slots_per_tree > 1:
-            _mark_path(slots[number], -1)

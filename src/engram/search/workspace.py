@@ -28,7 +28,7 @@ from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
 from engram.rng import derive_seed, rng_dtype, seed_all
 from engram.search import kernel
-from engram.search.batches import Answers, Batches, grow
+from engram.search.batches import Answers, Batches, grow, withdraw_all
 from engram.search.decision import RootMoves
 from engram.search.evaluation import CompiledEvaluator, Evaluator, KernelEvaluator
 from engram.search.extension import assemble, backup_of, forked
@@ -437,7 +437,7 @@ class Workspace(Addressed):
     def withdraw(self, number: int) -> None:
         """Gives a waiting slot's leaf up, which then has never been entered."""
         self.in_flight.pop(number, None)
-        kernel.withdraw_all(self.slots, np.array([number], np.int64))
+        withdraw_all(self.slots, np.array([number], np.int64))
         self._leave(number)
 
     def state(self, number: int) -> State:
