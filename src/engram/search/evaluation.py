@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -90,6 +91,32 @@ class ExternalEvaluator:
           InvalidParameter: always.
         """
         raise InvalidParameter("this search's leaves are evaluated outside: ask for them and tell their values")
+
+
+def evaluator_of(source: Any, game: Game, leaves: int) -> Evaluator | None:
+    """A preset's evaluator (None: it has none), or the one that its function makes for a game and a number of leaves.
+
+    Raises:
+      InvalidParameter: it is neither, or the function makes no evaluator.
+    """
+    if source is None or (hasattr(source, "evaluate") and not isinstance(source, type)):
+        return source  # type: ignore[no-any-return]
+    try:
+        inspect.signature(source).bind(game, leaves)
+        is_maker = not hasattr(source, "forward")  # a backend, or a module of PyTorch
+    except (TypeError, ValueError):
+        is_maker = False
+    if not is_maker:
+        raise InvalidParameter(
+            f"an evaluator has evaluate(states), or is a function (game, leaves) that makes one, unlike {source!r}"
+        )
+    evaluator: Any = source(game, leaves)
+    if not callable(getattr(evaluator, "evaluate", None)):
+        kind = type(evaluator).__name__
+        raise InvalidParameter(
+            f"an evaluator's function (game, leaves) must return one with evaluate(states), not a {kind}"
+        )
+    return evaluator  # type: ignore[no-any-return]
 
 
 def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Callable[..., float]:

@@ -5,14 +5,8 @@
 
 from __future__ import annotations
 
-import inspect
-import os
-import threading
-import time
 import weakref
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +20,12 @@ from engram.games.state import State
 from engram.native import clock
 from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
+from engram.native.team import Team
 from engram.rng import derive_seed, rng_dtype, seed_all
 from engram.search import kernel
 from engram.search.batches import Answers, Batches, grow, withdraw_all
 from engram.search.decision import RootMoves
-from engram.search.evaluation import CompiledEvaluator, Evaluator, KernelEvaluator
+from engram.search.evaluation import CompiledEvaluator, KernelEvaluator, evaluator_of
 from engram.search.extension import assemble, backup_of, forked
 from engram.search.functions import Functions, hooks_of
 from engram.search.operators import HOOKS, root_policy
@@ -52,26 +47,6 @@ def shares(amount: int, parts: int) -> list[int]:
     """An amount in whole parts that differ by one at most, the larger ones first."""
     share, rest = divmod(amount, parts)
     return [share + (part < rest) for part in range(parts)]
-
-
-def _evaluator_of(maker: Any, game: Game, leaves: int) -> Evaluator:
-    """The evaluator that a user's function makes for a game and a number of leaves."""
-    try:
-        inspect.signature(maker).bind(game, leaves)
-        is_maker = not hasattr(maker, "forward")  # a backend, or a module of PyTorch
-    except (TypeError, ValueError):
-        is_maker = False
-    if not is_maker:
-        raise InvalidParameter(
-            f"an evaluator has evaluate(states), or is a function (game, leaves) that makes one, unlike {maker!r}"
-        )
-    evaluator: Any = maker(game, leaves)
-    if not callable(getattr(evaluator, "evaluate", None)):
-        kind = type(evaluator).__name__
-        raise InvalidParameter(
-            f"an evaluator's function (game, leaves) must return one with evaluate(states), not a {kind}"
-        )
-    return evaluator  # type: ignore[no-any-return]
 
 
 def check_root(game: Game, state: State) -> None:
@@ -145,13 +120,9 @@ class Workspace(Addressed):
         self._shared = shared = self.threads > 1 and preset.parallel == "tree"
         # Slots of one tree: leaves that wait for an evaluator, or threads.
         self.slots_per_tree = self.threads if shared else preset.num_leaves if preset.evaluator else 1
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_process = 0
+        self._team = Team(self.threads)
         num_slots = num_trees * self.slots_per_tree
-        source: Any = preset.evaluator
-        asks_itself = source is None or (hasattr(source, "evaluate") and not isinstance(source, type))
-        leaves_asked = (at_once or num_trees) * self.slots_per_tree
-        self.evaluator: Evaluator | None = source if asks_itself else _evaluator_of(source, game, leaves_asked)
+        self.evaluator = evaluator_of(preset.evaluator, game, (at_once or num_trees) * self.slots_per_tree)
         self.functions = Functions(game, preset, self.assembly, self._compiled_evaluator(num_slots))
         self.program = self.functions.program
         words = game.state_bytes // 8
@@ -473,11 +444,6 @@ class Workspace(Addressed):
         return np.array(numbers, np.int64) * self.slots_per_tree
 
     def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
-        # Every thread has left the kernel when this ends: the arrays may move then.
-        is_ending = not threading.main_thread().is_alive()  # then pools take no more work
-        is_missing = self._pool is None or self._pool_process != os.getpid()  # a fork has none of the threads
-        if is_missing and not is_ending:
-            self._pool, self._pool_process = ThreadPoolExecutor(self.threads - 1, "engram"), os.getpid()
         if self._shared:
             left = self.left()
             portion = max(1, min(count, left) // (PORTIONS * self.threads))
@@ -488,29 +454,12 @@ class Workspace(Addressed):
             arguments: tuple[Any, ...] = (np.array([total, left - total]), portion, *clock_arguments)
         else:
             work, arguments = kernel.simulate, (-(-count // self.threads),)
-        gates, ended = [threading.Lock() for _ in range(1, self.threads)], list[bool]()
 
         def simulate(number: int) -> None:
             work(self.program, self.slots[number : number + 1], *arguments)
             self.game.raise_pending()  # each thread has its own
 
-        def enter(number: int) -> None:
-            with gates[number - 1]:
-                if not ended:
-                    simulate(number)
-
-        try:
-            others = range(1, self.threads)
-            futures = [] if is_ending or self._pool is None else [self._pool.submit(enter, number) for number in others]
-            simulate(0)
-            for future in futures:
-                future.result()
-            for number in others if is_ending else ():
-                enter(number)
-        except BaseException:  # also of a signal's handler, wherever it comes
-            self._pool = None  # its locks may be in any state
-            _leave(gates, ended)
-            raise
+        self._team.run(simulate)
         if self._shared and not (self.slots["status"] < 0).any():
             left, early = self.left(), self.slots[0]["stop_early"]
             if left <= 0 or (early and kernel.is_decided(self.trees[0].header[0], left)):
@@ -556,11 +505,3 @@ class Workspace(Addressed):
         slots["max_depth"] = self.game.max_moves + 1
         slots["slots_per_tree"] = self.slots_per_tree
         return slots
-
-
-def _leave(gates: Sequence[threading.Lock], ended: list[bool]) -> None:
-    """Waits until no thread runs behind its gate, even if handlers of signals raise. A list needs no lock."""
-    while not ended or any(gate.locked() for gate in gates):
-        with suppress(BaseException):
-            ended.append(True)
-            time.sleep(0.0001)
