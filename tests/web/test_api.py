@@ -765,8 +765,11 @@ def test_the_page_itself_needs_no_token_and_holds_none(client):
     client.headers.pop("authorization")
     page = client.get("/")
     assert page.status_code == 200 and TOKEN not in page.text
-    link = client.get("/", headers={"sec-fetch-site": "cross-site"})
-    assert link.status_code == 403 and "address bar" in link.json()["error"]
+    other = {"sec-fetch-site": "cross-site"}
+    link = client.get("/", headers=other | {"sec-fetch-mode": "navigate"})
+    assert "Another site links to" in link.text and "app.js" not in link.text
+    assert client.get("/", headers=other | {"sec-fetch-mode": "no-cors"}).status_code == 403
+    assert client.get("/static/app.js", headers=other | {"sec-fetch-mode": "navigate"}).status_code == 403
     for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/etc/passwd", "/static/%2Fetc/passwd"):
         assert client.get(path).status_code == 404
     assert client.post("/api/position").status_code == 401

@@ -3,6 +3,7 @@
 import re
 import signal
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -240,6 +241,17 @@ def test_variations_and_the_link_to_a_position(visit):
     other.goto(address)
     expect(other.locator(".history button.main")).to_have_text(["4", "3"])
     other.close()
+
+
+def test_a_link_on_another_site_opens_after_a_question(visit, served):
+    page = visit().page
+    link = f"http://127.0.0.1:{served.port}/#game=tic_tac_toe&moves=b2"
+    page.goto("data:text/html," + quote(f'<a href="{link}">a position</a>'))
+    page.get_by_role("link", name="a position").click()
+    expect(page.locator("main")).to_contain_text("Another site links to tic_tac_toe here.")
+    page.get_by_role("link", name="Open it").click()
+    expect(page.locator(".history button.main")).to_have_text(["b2"])
+    assert urlsplit(page.url).query == "", "a reload asks nothing again"
 
 
 def test_a_link_holds_moves_whose_names_have_commas(visit, served):

@@ -31,7 +31,7 @@ from engram.web.fields import Fields
 from engram.web.positions import PlayedGame
 from engram.web.reader import PAGE, ResultsReader
 from engram.web.runs import Runs
-from engram.web.security import LOOPBACK, Guard
+from engram.web.security import LOOPBACK, Guard, is_own
 from engram.web.sessions import Busy, Missing, Sessions
 
 MOST_BYTES = 1 << 20
@@ -202,7 +202,9 @@ def application(settings: Settings) -> Starlette:
 
     app = Starlette(
         routes=[
-            Route("/", lambda request: FileResponse(STATIC / "index.html")),
+            Route(
+                "/", lambda request: FileResponse(STATIC / ("index.html" if is_own(request.headers) else "link.html"))
+            ),
             *server.routes(),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],

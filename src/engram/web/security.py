@@ -28,8 +28,15 @@ _HEADERS = {
 }
 
 
+def is_own(headers: Headers) -> bool:
+    """Whether a request comes from this page or from the person, not from another page."""
+    return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+
+
 class Guard:
     """Refuses requests for other hosts and from other pages (403), and those to `/api/` without the token (401).
+
+    A link that is followed from another page passes: the page asks before it opens the link's position.
 
     Args:
       app: the application behind it.
@@ -66,8 +73,8 @@ class Guard:
             return _refused(403, "this server answers only under its own address")
         if headers.get("origin", f"http://{host}") != f"http://{host}":
             return _refused(403, "this server answers only its own page")
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return _refused(403, "this server answers only its own page: paste the link into the address bar")
+        if not is_own(headers) and (scope["path"], headers.get("sec-fetch-mode")) != ("/", "navigate"):
+            return _refused(403, "this server answers only its own page")
         if scope["path"].startswith("/api/") and not self._has_token(headers):
             return _refused(401, "the token is missing or wrong: open the whole address that `engram serve` printed")
         return None
