@@ -292,7 +292,7 @@ def test_a_neighbour_hides_no_module_of_python_and_a_folder_no_package(tmp_path)
 
 
 def test_a_colon_in_an_option_is_no_colon_after_a_file():
-    assert not is_in_file("memory_uct(memory='runs/x.py:y')")
+    assert not is_in_file("memory_uct(memory='runs/x.py:y')") and not is_in_file(" " * 1_000_000)
     assert is_in_file("my games (old)/hex.py:hex(size=5)") and is_in_file("hex.py:hex(name='x.py:y')")
 
 

@@ -29,10 +29,10 @@ from engram.errors import EngramError, InvalidFile, InvalidSpecification, neares
 from engram.native.cache import is_installed, sources
 from engram.native.messages import PACKAGE
 from engram.registry import Parts, bind
-from engram.specification import Specification, parse
+from engram.specification import MAX_LENGTH, Specification, parse
 from engram.storage import check_regular
 
-_WRITTEN = re.compile(r"\s*(?P<path>.+?\.py):(?P<rest>.+)", re.DOTALL)
+_WRITTEN = re.compile(r"\s*(?P<path>\S.*?\.py):(?P<rest>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def is_in_file(text: str) -> bool:
 
 def _written(text: str) -> re.Match[str] | None:
     """The file of a text and the part after it; None for `uct(option='x.py:y')`, where the colon is an option's."""
-    written = _WRITTEN.fullmatch(text)
+    written = _WRITTEN.fullmatch(text) if len(text) <= MAX_LENGTH else None
     return written if written is not None and written["path"].count("(") == written["path"].count(")") else None
 
 

@@ -215,6 +215,8 @@ def test_a_password_is_never_shown(tmp_path):
         "postgresql+psycopg://me:hunter2@127.0.0.1:1/x",
         "postgresql+psycopg://me:hunter2@127.0.0.1:port/x",
         "postgresql+psycopg://me:hun@ter2@127.0.0.1:1/x",
+        "postgresql+psycopg://me@there:hunter2@127.0.0.1:1/x",
+        "postgresql+psycopg://me:hun\nter2@127.0.0.1:1/x",
         "postgresql+psycopg://127.0.0.1:1/x?user=me&password=hunter2",
         "mysql://me:hunter2@127.0.0.1:1/x",
         "nosuchsystem://me:hunter2@127.0.0.1:1/x",

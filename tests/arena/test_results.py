@@ -263,6 +263,7 @@ def test_a_database_is_read_without_writing_to_it(tmp_path, monkeypatch):
         "UPDATE game SET a_simulations = 'many'",
         "UPDATE match SET configuration = '{'",
         "UPDATE match SET configuration = '[3]'",
+        "UPDATE match SET configuration = replace(hex(zeroblob(50000)), '0', '[')",
         "UPDATE match SET configuration = json_set(configuration, '$.game', 3)",
         "UPDATE match SET configuration = json_set(configuration, '$.sprt', 3)",
         "UPDATE match SET games = 'some'",
@@ -281,6 +282,36 @@ def test_a_damaged_row_is_one_sentence(tmp_path, damage):
         recorded_result(results, 1)
         results.games(1)
     assert "a row of it is damaged" in one_sentence(error) or "recorded by engram" in one_sentence(error)
+
+
+def test_a_damaged_match_hides_no_other(tmp_path):
+    file = tmp_path / "r.sqlite"
+    with Results(file) as results:
+        for number in range(2):
+            results.open_match({"game": str(number)}, 2, "1")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE match SET configuration = '{' WHERE id = 1")
+        connection.commit()
+    with Results(file, must_exist=True) as results:
+        assert [record.configuration for record in results.matches()] == [{}, {"game": "1"}]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "CREATE VIEW other AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+        "CREATE TRIGGER t AFTER INSERT ON game BEGIN UPDATE game SET outcome = 1; END",
+    ],
+)
+def test_a_database_whose_sql_would_run_is_refused(tmp_path, code):
+    file = tmp_path / "r.sqlite"
+    Results(file).close()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(code)
+        connection.commit()
+    for must_exist in (True, False):
+        with pytest.raises(DatabaseError, match="a view or a trigger"):
+            Results(file, must_exist=must_exist)
 
 
 def test_the_latest_games_are_read_where_another_user_writes(tmp_path, monkeypatch):

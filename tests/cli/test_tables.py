@@ -41,6 +41,8 @@ def test_a_table_as_markdown_keeps_its_columns(capsys):
     title, _, head, line, first, second, _ = capsys.readouterr().out.splitlines()
     assert (title, head, line) == ("**first**", "| player | score |", "| --- | --- |")
     assert first == r"| a\|b_{50%} | 50 % ± 3 |" and second == "| [c, d] | 0.5 |"
+    print_table([{"player": "<img src=x>"}], form=Form.MARKDOWN)
+    assert "| &lt;img src=x> |" in capsys.readouterr().out.replace("&gt;", ">")
 
 
 def test_a_table_as_latex_escapes_its_marks(capsys):

@@ -122,6 +122,7 @@ def test_what_other_programs_write_is_read(root, move):
         (b"(;SZ[9];B[aa][bb])", "two moves"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
         (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"), (b"(;SZ[9];B[ccc])", "a value is malformed"),
         (b"(;gm[1]sz[9];b[dd])", "without a capital letter"),
+        (b"CA[ " * 120_000, "no SGF"), (b"(;SZ[2]" + b";AB[aa]" * 401 + b")", "more than 400 positions"),
     ],
 )  # fmt: skip
 def test_what_is_no_game_is_refused(raw, word):

@@ -179,6 +179,14 @@ def test_a_number_that_json_cannot_write_is_refused_and_not_repeated(number):
     assert number in answer["error"]
 
 
+def test_a_line_nested_too_deep_to_repeat_ends_nothing():
+    nested = [
+        f'{{"id": "x", "action": "query_version", "z": {"[" * depth}{"]" * depth}}}' for depth in range(800, 1000)
+    ]
+    rows = answers(*nested, {"id": "v", "action": "query_version"})
+    assert len(rows) == 201 and "error" in rows[199] and rows[200]["version"]
+
+
 def test_lines_that_are_no_queries_and_actions():
     version, models = {"id": "v", "action": "query_version"}, {"id": "m", "action": "query_models"}
     rows = answers("hello", "[]", "[" * 9_999, "", version, {"id": "c", "action": "clear_cache"}, models)

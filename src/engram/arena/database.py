@@ -119,6 +119,9 @@ class Database:
 
     def _check_schema(self) -> None:
         with self._engine.connect() as connection:
+            code = "SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger') LIMIT 1"
+            if self._is_sqlite and connection.exec_driver_sql(code).first() is not None:
+                raise DatabaseError(f"the results database {self.where} holds a view or a trigger, whose SQL would run")
             version = schema.version_of(connection)
         if version is not None and version not in schema.VERSIONS:
             raise DatabaseError(f"a newer version of engram made the results database {self.where}: update engram")
@@ -189,7 +192,7 @@ class Database:
 
 def redacted(database: str | Path) -> str:
     """A database as sentences and results may name it: without its password."""
-    hidden = re.sub(r"(://[^:/@]*:).*@", r"\1***@", str(database))
+    hidden = re.sub(r"(://[^:/]*:).*@", r"\1***@", str(database), flags=re.DOTALL)
     return re.sub(r"([?&][a-z]*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
@@ -237,7 +240,8 @@ def url_of(where: str) -> URL:
 
 
 def _configure_reader(connection: Any, _: Any) -> None:
-    connection.execute("PRAGMA query_only=ON")
+    for setting in ("query_only=ON", "trusted_schema=OFF"):
+        connection.execute(f"PRAGMA {setting}")
 
 
 def _configure_writer(connection: Any, _: Any) -> None:
@@ -253,7 +257,7 @@ def _configure_writer(connection: Any, _: Any) -> None:
             if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-    for setting in ("synchronous=NORMAL", "foreign_keys=ON"):
+    for setting in ("synchronous=NORMAL", "foreign_keys=ON", "trusted_schema=OFF"):
         connection.execute(f"PRAGMA {setting}").close()
 
 

@@ -232,7 +232,14 @@ class Results(Database):
 
 def _match_record(row: Any) -> MatchRecord:
     id, key, configuration, games, *rest = row
-    return MatchRecord(id, key, dict(json.loads(configuration)), games, *rest)
+    try:
+        fields = dict(json.loads(configuration))
+    except (ValueError, TypeError, RecursionError):
+        fields = {}  # refused where the match is read, so that it hides no other
+    record = MatchRecord(id, key, fields, games, *rest)
+    if not all(isinstance(getattr(record, name), int) for name in ("id", "games")):  # SQLite keeps any type anywhere
+        raise ValueError(f"match {id!r}")
+    return record
 
 
 def _game_record(row: Any) -> GameRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,7 +81,11 @@ def _csv(headings: list[str], cells: list[list[str]], title: str | None) -> str:
 
 
 def _markdown(headings: list[str], cells: list[list[str]], title: str | None) -> str:
-    rows = [headings, ["---"] * len(headings), *([text.replace("|", r"\|") for text in row] for row in cells)]
+    rows = [
+        headings,
+        ["---"] * len(headings),
+        *([html.escape(text.replace("|", r"\|"), quote=False) for text in row] for row in cells),
+    ]
     lines = [f"| {' | '.join(row)} |\n" for row in rows]
     return "".join([f"**{title}**\n\n" if title else "", *lines, "\n"])
 

@@ -110,14 +110,17 @@ class AnalysisEngine:
             line, wait = self._lines.next(), False
             self._ended = line is None
             if line is not None and line.strip():
-                self._accept(line)
+                try:
+                    self._accept(line)
+                except RecursionError:
+                    self._answer({"error": "the line nests too deep"})
 
     def _accept(self, line: str) -> None:
         try:
             query = json.loads(line, parse_constant=_finite, parse_float=_finite)
             if not isinstance(query, dict):
                 raise ValueError("it is not a JSON object")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             return self._answer({"error": f"the line cannot be read: {error}"})
         identity = {"id": query["id"]} if isinstance(query.get("id"), str) else {}
         try:

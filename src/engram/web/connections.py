@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MOST = 128
 """Connections at once; the usual limits of open files are higher, and beyond them no page would get an answer."""
 SILENT_S = 10.0
-"""A connection ends that has no whole request at two looks, so many seconds apart."""
+"""A connection ends that has no whole request, or an answer that is not read, at two looks so many seconds apart."""
 
 
 class Connection(H11Protocol):
@@ -30,8 +30,9 @@ class Connection(H11Protocol):
             return
         cycle = self.cycle
         waits = cycle is None or cycle.more_body or bool(cycle.response_complete and self.conn.trailing_data[0])
+        waits |= self.flow.write_paused
         if waits and self._waited:
-            self.transport.close()
+            self.transport.abort()  # a close would wait for the reader
         else:
             self._waited = waits
             self.loop.call_later(SILENT_S, self._look)

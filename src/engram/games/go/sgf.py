@@ -34,7 +34,8 @@ OUR_RULES = "Tromp-Taylor without suicide"
 _COLOURS = ("b", "w")
 _PROPERTIES = set(Presenter(MAX_SIZE, "UTF-8").property_types_by_ident)
 """Names of the properties of SGF, FF[4] and older."""
-_CHARSET = re.compile(rb"CA\s*\[([^\]]*)\]")
+_CHARSET = re.compile(rb"CA\s*\[([^\[\]]{0,40})\]")
+_MOST_SET_UPS = 400
 _DOUBLE_BYTE = {
     "shift_jis", "shift_jis_2004", "shift_jisx0213", "cp932", "big5", "big5hkscs", "cp950", "gbk", "gb18030", "johab",
 }  # fmt: skip
@@ -180,6 +181,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     try:
         for setup, play in steps:
             if setup is not None or not setups:
+                if len(setups) == _MOST_SET_UPS:
+                    raise InvalidFile(f"{name} sets up more than {_MOST_SET_UPS} positions")
                 state = _set_up(game, state, setup or _Setup(), plays[len(moves) :])
                 setups.append((len(moves), state))
             if play is not None:

@@ -18,6 +18,9 @@ from engram.user_files import check_data
 PREFIX = "openspiel"
 _FILE = re.compile("file|root|path")
 """In the name of a parameter that names a file, which OpenSpiel opens."""
+_SIDES = {"rows", "columns", "num_rows", "num_cols", "height", "width", "m", "n", "size", "board_size"}
+_FREE = re.compile("seed|max_|horizon|winscore")
+_MOST, _MOST_CELLS = 1000, 4096
 package = partial(optional_package, "pyspiel", "OpenSpiel", "openspiel")
 """OpenSpiel's module, for a purpose."""
 
@@ -81,6 +84,12 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
         least = min(1, defaults[key]) if type(defaults[key]) is int else -math.inf
         if type(value) is int and value < least:  # OpenSpiel ends the whole process for an empty board
             raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")
+        if type(value) is int and value > _MOST and not _FREE.match(key):
+            raise InvalidSpecification(f"{specification.name}: {key} must be {_MOST} or less")
+    sides = {key: value for key, value in parameters.items() if key in _SIDES and type(value) is int}
+    powers = (side ** (parameters.get("dims", 2) if "size" in key else 1) for key, side in sides.items())
+    if math.prod(powers) > _MOST_CELLS:  # OpenSpiel would hold the interpreter, and take all memory
+        raise InvalidSpecification(f"{specification.name}: a board has at most {_MOST_CELLS} cells")
     return specification.name, parameters
 
 

@@ -101,7 +101,7 @@ export class Matches {
     const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %</th><th scope="col">Elo</th><th scope="col">Test</th></tr></thead>`;
     const rows = matches.map((match) => {
       const button = `<button type="button" aria-label="Show match ${match.id}" ${match.id === this.#open ? `aria-current="true"` : ""}>${match.id}</button>`;
-      if (match.error) return `<tr><th scope="row">${match.id}</th><td colspan="5">${safe(match.error)}</td></tr>`;
+      if (match.error) return `<tr><th scope="row">${safe(match.id)}</th><td colspan="5">${safe(match.error)}</td></tr>`;
       const test = match.sprt ? `${whisker(match.sprt.llr, Math.min(0, match.sprt.llr), Math.max(0, match.sprt.llr), match.sprt.lower, match.sprt.upper, 0)}<small>${match.sprt.decision ? `accepts ${match.sprt.decision === "elo1" ? match.elo1 : match.elo0}` : `LLR ${signed(match.sprt.llr, 2)}`}</small>` : `<span class="hint">none</span>`;
       return `<tr data-key="${match.id}" class="${match.id === this.#open ? "open" : ""}"><th scope="row">${button}</th><td class="names">${safe(match.a.player)}<br>${safe(match.b.player)}<br><small>${safe(match.game)}, ${safe(match.budget)} a move</small></td><td class="number">${count(match.games)}<br><small>of ${count(match.asked)}</small></td><td class="value">${whisker(match.score, match.score_low, match.score_high, 0, 1, 0.5)} ${percent(match.score)}</td><td class="value">${match.score < 0.5 ? elo(match.elo).replace("∞", "−∞") : elo(match.elo)} <small>[${elo(match.elo_low).replace("∞", "−∞")}, ${elo(match.elo_high)}]</small></td><td class="value">${test}</td></tr>`;
     });
