@@ -210,6 +210,16 @@ def test_an_edit_of_a_users_game_leaves_the_engine_alone(tmp_path):
     assert all(last[name] == first[name] for name in only(last, "engram."))
 
 
+def test_a_constant_from_a_data_file_takes_effect(tmp_path):
+    cache, work = engine_cache(tmp_path / "cache"), tmp_path / "work"
+    work.mkdir()
+    game = USER_GAME.replace("1.0 if state.player == 1", "1.0 if state.player == LAST")
+    (work / "taking.py").write_text("LAST = int(open('last').read())\n" + game)
+    for last, best in (("1", "1"), ("0", "0"), ("1", "1")):
+        (work / "last").write_text(last)
+        assert run(work, cache, "-c", USER_PROGRAM) == best
+
+
 def test_a_callback_of_the_file_that_is_run(tmp_path):
     (tmp_path / "script.py").write_text(
         "from numba import float64\n"

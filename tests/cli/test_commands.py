@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import typer
@@ -429,3 +430,27 @@ def test_an_option_without_an_effect_is_refused(command, sentence, tmp_path):
     engram_json("match", "--a", "random", "--games", "2", "-n", "1", "-d", database)
     done = engram(*command, *(["-d", database] if command[0] == "results" else []))
     assert done.exit_code == 2 and sentence in done.stderr
+
+
+@pytest.mark.parametrize("leaks", [False, True])
+def test_a_memory_that_outlives_its_game_is_found(tmp_path, leaks):
+    document = (Path(__file__).parents[2] / "docs" / "adding_a_rule.md").read_text()
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", document, re.DOTALL) if "def replies(" in block)
+    empties = "new_game=lambda: table.fill(np.zeros((), reply_dtype)), "
+    assert empties in code
+    code = code.replace(empties, "" if leaks else empties).replace("print(", "mine = rule\n# print(")
+    (tmp_path / "replies.py").write_text(code)
+    checked = engram("check", f"{tmp_path}/replies.py:mine")
+    assert checked.exit_code == 2 * leaks, checked.output
+    assert ("new_game must empty the store" in checked.output) == leaks
+
+
+@pytest.mark.parametrize(
+    "command", [["move", "-n", "50"], ["truth", "-n", "20", "--positions", "2"], ["review", "-m", "4433", "-n", "20"]]
+)
+def test_a_preset_of_a_file_gets_the_game_of_the_command(tmp_path, command):
+    document = (Path(__file__).parents[2] / "docs" / "methods" / "rollouts.md").read_text()
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", document, re.DOTALL) if "cut_rollout(" in block)
+    (tmp_path / "cut.py").write_text(code)
+    ended = engram(*command, "-g", "connect_four", "-s", f"{tmp_path}/cut.py:preset(depth=4)")
+    assert ended.exit_code == 0, ended.output

@@ -854,7 +854,7 @@ def test_silent_connections_end_and_leave_room_for_others(tmp_path):
         with suppress(ConnectionResetError):
             while part := deaf.recv(1 << 16):
                 received += len(part)
-        assert received < 1e6, "most answers were given up"
+        assert received < 1e7, "half of the answers were given up"
         assert httpx.get(server.address.split("/#")[0], timeout=60).status_code == 200
     finally:
         server.close()

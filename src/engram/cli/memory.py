@@ -120,7 +120,7 @@ def ask(
         specification = parse(search)
         if "neighbours" not in specification.options:
             _import_index(file, allow_files)
-        position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
+        position_memory(assemble(game, preset(specification.text, game=game)).extensions, specification.text, "ask")
         values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
         tree, store = Search(game, Specification(specification.name, specification.positional, values).text), None
     answer = explain_memory(tree, state, most, store)

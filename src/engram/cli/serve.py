@@ -49,8 +49,9 @@ def serve(
     from engram.presets.catalogue import preset
     from engram.web.security import LOOPBACK, token_in
 
-    game_of(game).initial_state()
-    preset(search)
+    rules = game_of(game)
+    rules.initial_state()
+    preset(search, game=rules)
     token = token_in(cache_root())
     listener = _listener(host, port)
     if host not in LOOPBACK and (":" in host or host.replace(".", "").isdecimal()):

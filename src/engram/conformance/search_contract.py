@@ -121,16 +121,21 @@ def check_preset(
             if preset.evaluator is None and game.compiled:
                 _check_states(game, preset, simulations, seed)
             works = [Workspace(game, preset) for _ in range(2 if repeats else 1)]
-            trees = [_search(work, simulations, seed) for work in works]
+            # The first has a second game, too: its memory must then be as at the first.
+            trees = [_search(work, simulations, seed) for work in (*works, *(works[:1] if repeats else ()))]
             _check_nodes(preset.text, trees[0], exact, enters)
-            visits, done = int(trees[0]["visit_count"][0]), works[0].total_done()
+            visits, done = int(trees[-1]["visit_count"][0]), works[0].total_done()
             if visits != done and not enters:
                 raise InvalidParameter(f"{preset.text}: the root has {visits} visits after {done} simulations")
-            fields = ("visit_count", "value", "action")
-            if not all(np.array_equal(trees[0][field], trees[-1][field]) for field in fields):
-                raise InvalidParameter(
-                    f"{preset.text}: the same seed gave two different trees; random numbers must come from `rng`"
-                )
+            faults = (
+                "the same seed gave two different trees; random numbers must come from `rng`",
+                "a second game begins with what the first one left: new_game must empty the store",
+            )
+            for tree, fault in zip(trees[1:], faults, strict=False):
+                if not all(
+                    np.array_equal(trees[0][field], tree[field]) for field in ("visit_count", "value", "action")
+                ):
+                    raise InvalidParameter(f"{preset.text}: {fault}")
             _save_and_load(works[0])
             return trees
 

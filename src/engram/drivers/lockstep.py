@@ -111,7 +111,7 @@ class Lockstep(Turns):
         at_once: int | None = None, num_groups: int = 1,
     ):  # fmt: skip
         self.game = game_of(game)
-        self.preset = preset_of(preset)
+        self.preset = preset_of(preset, game=self.game)
         if self.preset.threads > 1:
             raise InvalidParameter("games in lockstep have groups in place of threads: leave threads out")
         check_whole("num_games", num_games, 1)

@@ -11,7 +11,6 @@ from engram.errors import InvalidGame, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
 from engram.games.state import State
-from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.preset import Preset
 
@@ -76,7 +75,7 @@ def review(
     best = [-1] * len(positions)
     open_places = [place for place, state in enumerate(positions) if not game.is_over(state)]
     at_once = min(_AT_ONCE, len(open_places), max(1, _MOST_NODES // (simulations * game.num_actions)))
-    trees = Lockstep(game, preset(search), at_once)
+    trees = Lockstep(game, search, at_once)
     for first in range(0, len(open_places), at_once):
         places = open_places[first : first + at_once]
         seeds = [derive_seed(seed, "review", place) for place in places]

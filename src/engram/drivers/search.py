@@ -75,7 +75,7 @@ class Search(Turns):
         if leaves is not None:
             check_whole("leaves", leaves)
         self.game = game_of(game)
-        base = preset_of(preset)
+        base = preset_of(preset, game=self.game)
         options: dict[str, Any] = {"threads": threads, "parallel": parallel, "num_leaves": leaves}
         if leaves is not None and base.evaluator is None:
             if base.rollout == "heavy":

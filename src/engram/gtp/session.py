@@ -64,7 +64,7 @@ class Session:
         self.clocks: tuple[Clock, Clock] | None = None
         self.comments: dict[int, str] = {}
         self.waiting, self._interrupted = waiting, interrupted
-        self._preset = preset_of(preset)
+        self._preset = preset_of(preset, game=game)
         self._simulations, self._seconds = simulations, seconds
         self._seed, self._searches = seed, 0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -252,6 +254,10 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
     A user's code may: Numba's hashes of strings are symbols that those tables bring.
     """
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        key = super()._index_key(sig, codegen)
+        return key if self._py_func.__code__.co_filename.startswith(PACKAGE) else (*key, _constants(self._py_func))
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             if not self._py_func.__code__.co_filename.startswith(PACKAGE):
@@ -269,6 +275,38 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
         data.library._ensure_finalized()  # only then it holds the functions that it calls
         if not is_circular(data.library):
             super().save_overload(sig, data)
+
+
+def _constants(function: Any) -> str:
+    """A digest of the numbers, texts and arrays of modules that a user's function and those that it calls read.
+
+    Compiled code has them as constants, and a module may take them from a data file or from the environment.
+    """
+    digest, places, functions = hashlib.sha256(), set[int](), [function]
+    while functions:
+        function = functions.pop()
+        if id(function) in places or function.__code__.co_filename.startswith(PACKAGE):
+            continue
+        places.add(id(function))
+        names, surroundings = function.__code__.co_names, inspect.getclosurevars(function)
+        for name, value in sorted({**surroundings.globals, **surroundings.nonlocals}.items()):
+            is_module = isinstance(value, ModuleType)
+            for part in (getattr(value, other, None) for other in names) if is_module else [value]:
+                callee = getattr(part, "py_func", None if is_module else part)
+                if inspect.isfunction(callee):
+                    functions.append(callee)
+                else:
+                    digest.update(name.encode() + _content(part))
+    return digest.hexdigest()
+
+
+def _content(value: Any) -> bytes:
+    """The bytes of a value that compiled code may have as a constant; empty for others."""
+    if isinstance(value, np.ndarray | np.generic):
+        return f"{value.dtype}{value.shape}".encode() + value.tobytes()
+    if isinstance(value, tuple):
+        return b"(" + b",".join(map(_content, value)) + b")"
+    return repr(value).encode() if isinstance(value, bool | int | float | complex | str | bytes) else b""
 
 
 def is_circular(library: Any) -> bool:

@@ -9,7 +9,6 @@ from engram.drivers.search import Search
 from engram.errors import InvalidState
 from engram.games.game import Game
 from engram.games.state import State
-from engram.presets.catalogue import preset
 from engram.web.fields import Fields
 from engram.web.sessions import LONGEST_S, TREE_BYTES, SearchSession
 from engram.web.trust import typed
@@ -46,7 +45,7 @@ def session(fields: Fields, game: Game, state: State, *, allow_files: bool) -> S
         raise InvalidState(f"{game.name}: the game is over, there is nothing to search")
     text = fields.text("search")
     with typed(text, allow_files=allow_files):
-        search = Search(game, preset(text), max_bytes=TREE_BYTES)
+        search = Search(game, text, max_bytes=TREE_BYTES)
     seconds = fields.maybe_real("seconds", 0.0, LONGEST_S)
     limit = Limit(fields.maybe_whole("simulations", 1, 2**32 - 1), LONGEST_S if seconds is None else seconds)
     return SearchSession(

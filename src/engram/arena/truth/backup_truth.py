@@ -204,11 +204,11 @@ def truth(
     Raises:
       EngramError: as `solved_positions` and `preset`.
     """
+    rules = game_of(game)
     for text in searches:
-        preset(text)
+        preset(text, game=rules)
     for budget in simulations:
         Limit(simulations=budget)
-    rules = game_of(game)
     if workers > 1 and not isinstance(game, str):
         raise InvalidParameter("several workers need the game's name, not a Game")
     rows = {(row.search, row.simulations): row for row in earlier_rows}

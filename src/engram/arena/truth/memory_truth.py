@@ -102,7 +102,7 @@ def memory_truth(
     rules = game_of(game)
     rules.require_plain("comparing memories with exact values")
     for text in searches:
-        advice = position_memory(assemble(rules, preset(text)).extensions, text, "compare with").advice
+        advice = position_memory(assemble(rules, preset(text, game=rules)).extensions, text, "compare with").advice
         if advice is not None and advice.corrects:
             raise InvalidSpecification(
                 f"{text} remembers errors of values and not the values of positions; add correct=false"
