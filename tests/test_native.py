@@ -210,14 +210,29 @@ def test_an_edit_of_a_users_game_leaves_the_engine_alone(tmp_path):
     assert all(last[name] == first[name] for name in only(last, "engram."))
 
 
-def test_a_constant_from_a_data_file_takes_effect(tmp_path):
+@pytest.mark.parametrize(
+    ("head", "last"),
+    [
+        ("LAST = int(open('last').read())", "LAST"),
+        ("LAST = int(open('last').read())", "max([LAST for _ in range(2)])"),
+        (
+            "from engram.native.jit import compiled\nLAST = compiled([lambda: 0, lambda: 1][int(open('last').read())])",
+            "LAST()",
+        ),
+        ("import settings", "settings.LAST"),
+    ],
+)
+def test_a_constant_from_a_data_file_takes_effect(tmp_path, head, last):
     cache, work = engine_cache(tmp_path / "cache"), tmp_path / "work"
     work.mkdir()
-    game = USER_GAME.replace("1.0 if state.player == 1", "1.0 if state.player == LAST")
-    (work / "taking.py").write_text("LAST = int(open('last').read())\n" + game)
-    for last, best in (("1", "1"), ("0", "0"), ("1", "1")):
-        (work / "last").write_text(last)
-        assert run(work, cache, "-c", USER_PROGRAM) == best
+    (work / "settings.py").write_text("LAST = int(open('last').read())")
+    game = USER_GAME.replace("1.0 if state.player == 1", f"1.0 if state.player == {last}")
+    (work / "taking.py").write_text(f"{head}\n{game}")
+    for number in ("1", "0"):
+        (work / "last").write_text(number)
+        assert run(work, cache, "-c", USER_PROGRAM) == number
+    files = cached(cache)
+    assert run(work, cache, "-c", USER_PROGRAM) == "0" and cached(cache) == files, "nothing is compiled again"
 
 
 def test_a_callback_of_the_file_that_is_run(tmp_path):

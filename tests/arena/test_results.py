@@ -281,7 +281,7 @@ def test_a_damaged_row_is_one_sentence(tmp_path, damage):
     with pytest.raises((DatabaseError, InvalidParameter)) as error, Results(file, must_exist=True) as results:
         recorded_result(results, 1)
         results.games(1)
-    assert "a row of it is damaged" in one_sentence(error) or "recorded by engram" in one_sentence(error)
+    assert "is damaged" in one_sentence(error) or "recorded by engram" in one_sentence(error)
 
 
 def test_a_damaged_match_hides_no_other(tmp_path):

@@ -328,7 +328,7 @@ def test_planes_say_who_moves():
         ("openspiel:connect_four(rows=0)", "1 or more"),
         ("openspiel:cliff_walking(height=100000)", "height must be 1000 or less"),
         ("openspiel:cliff_walking(height=900,width=900)", "at most 4096 cells"),
-        ("openspiel:gomoku(size=15,dims=4)", "at most 4096 cells"),
+        ("openspiel:gomoku(dims=4)", "at most 4096 cells"),
         ("openspiel:deep_sea(size=1000)", "at most 4096 cells"),
         ("openspiel:go(board_size=30)", "up to 19"),
         ("openspiel:misere", "Missing parameter"),

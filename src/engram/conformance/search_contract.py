@@ -121,7 +121,7 @@ def check_preset(
             if preset.evaluator is None and game.compiled:
                 _check_states(game, preset, simulations, seed)
             works = [Workspace(game, preset) for _ in range(2 if repeats else 1)]
-            # The first has a second game, too: its memory must then be as at the first.
+            # The first plays a second game, too, which must begin as its first one did.
             trees = [_search(work, simulations, seed) for work in (*works, *(works[:1] if repeats else ()))]
             _check_nodes(preset.text, trees[0], exact, enters)
             visits, done = int(trees[-1]["visit_count"][0]), works[0].total_done()

@@ -113,7 +113,7 @@ class AnalysisEngine:
                 try:
                     self._accept(line)
                 except RecursionError:
-                    self._answer({"error": "the line nests too deep"})
+                    self._answer({"error": "the line nests too deeply"})
 
     def _accept(self, line: str) -> None:
         try:

@@ -19,10 +19,11 @@ import sysconfig
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from enum import Enum
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numba
@@ -278,35 +279,48 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
 
 
 def _constants(function: Any) -> str:
-    """A digest of the numbers, texts and arrays of modules that a user's function and those that it calls read.
+    """A digest of what a user's function and those that it calls take from their modules and enclosing functions.
 
-    Compiled code has them as constants, and a module may take them from a data file or from the environment.
+    Compiled code has numbers, texts and arrays as constants, and a module may take them from a data file or from the
+    environment. The same holds for the choice of a function.
     """
     digest, places, functions = hashlib.sha256(), set[int](), [function]
     while functions:
         function = functions.pop()
-        if id(function) in places or function.__code__.co_filename.startswith(PACKAGE):
+        code = function.__code__
+        digest.update(function.__qualname__.encode() + code.co_code + _content(code.co_consts))
+        if id(function) in places or code.co_filename.startswith(PACKAGE) or is_installed(code.co_filename):
             continue
         places.add(id(function))
-        names, surroundings = function.__code__.co_names, inspect.getclosurevars(function)
-        for name, value in sorted({**surroundings.globals, **surroundings.nonlocals}.items()):
-            is_module = isinstance(value, ModuleType)
-            for part in (getattr(value, other, None) for other in names) if is_module else [value]:
-                callee = getattr(part, "py_func", None if is_module else part)
-                if inspect.isfunction(callee):
-                    functions.append(callee)
-                else:
-                    digest.update(name.encode() + _content(part))
+        codes = [code]  # those of inner functions and comprehensions follow
+        for outer in codes:
+            codes += [inner for inner in outer.co_consts if isinstance(inner, CodeType)]
+        names = sorted({name for each in codes for name in each.co_names})
+        values: list[Any] = [function.__globals__.get(name) for name in names]
+        for cell in function.__closure__ or ():
+            with suppress(ValueError):  # a variable that is not set yet
+                values.append(cell.cell_contents)
+        for value in values:
+            callee = getattr(value, "py_func", value)
+            if isinstance(value, ModuleType):
+                if id(value) not in places:
+                    places.add(id(value))
+                    values += [vars(value).get(name) for name in names]
+            elif inspect.isfunction(callee):
+                functions.append(callee)
+            else:
+                digest.update(_content(value) + b";")
     return digest.hexdigest()
 
 
 def _content(value: Any) -> bytes:
     """The bytes of a value that compiled code may have as a constant; empty for others."""
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return f"{value.dtype}{value.shape}".encode() + value.tobytes()
     if isinstance(value, tuple):
         return b"(" + b",".join(map(_content, value)) + b")"
-    return repr(value).encode() if isinstance(value, bool | int | float | complex | str | bytes) else b""
+    constants = bool | int | float | complex | str | bytes | Enum | np.dtype | type
+    return repr(value).encode() if isinstance(value, constants) else b""
 
 
 def is_circular(library: Any) -> bool:

@@ -73,9 +73,9 @@ class SelfPlayOptions:
             raise InvalidParameter(f"at_once is 1 to the {self.num_games} games, not {self.at_once}")
         RootNoise(self.noise_share, self.noise_concentration)
 
-    def preset(self, evaluator: Evaluator) -> Preset:
-        """The preset that searches with this evaluator; raises InvalidSpecification: it takes none."""
-        search = preset_of(self.search, evaluator=evaluator, reuse_tree=False)
+    def preset(self, game: Game, evaluator: Evaluator) -> Preset:
+        """The preset that searches this game with this evaluator; raises InvalidSpecification: it takes none."""
+        search = preset_of(self.search, game=game, evaluator=evaluator, reuse_tree=False)
         if search.evaluator is not evaluator:
             raise InvalidSpecification(f"{self.search} takes no evaluator, so that no network can search with it")
         return search
@@ -114,7 +114,7 @@ class Searcher:
     """
 
     def __init__(self, game: Game, evaluator: Evaluator, options: SelfPlayOptions):
-        self._search = Lockstep(game, options.preset(evaluator), options.batch)
+        self._search = Lockstep(game, options.preset(game, evaluator), options.batch)
 
     def search(self, task: SearchTask) -> list[RootStatistics]:
         """The results of a task, one for each state."""

@@ -160,7 +160,7 @@ class _SelfPlayRun(TrainingRun):
         options = replace(plan.options, num_games=plan.options.batch) if plan.asynchronous else plan.options
         evaluator = self._evaluator(self._playing)
         is_valued = "value" in self.learner.net.architecture.heads
-        if not is_valued and plan.options.preset(evaluator).leaf_value == "evaluator":
+        if not is_valued and plan.options.preset(self.game, evaluator).leaf_value == "evaluator":
             raise InvalidParameter(
                 f"{plan.network} gives no values to search by: add --search uct_prior, or train a residual network"
             )
@@ -234,7 +234,7 @@ class _SelfPlayRun(TrainingRun):
         plan = self.plan
         candidate = self._snapshot()
         if plan.gate_pairs:
-            sides = [plan.options.preset(self._evaluator(network)) for network in (candidate, self._playing)]
+            sides = [plan.options.preset(self.game, self._evaluator(network)) for network in (candidate, self._playing)]
             result = match(
                 self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=_GATE,
                 seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,

@@ -1,4 +1,4 @@
-"""Connections of the server: bounded in number, and closed if they ask for nothing."""
+"""Connections of the server: bounded in number, and closed if they ask for nothing or read no answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SILENT_S = 10.0
 class Connection(H11Protocol):
     """One connection."""
 
-    _waited = False
+    _waited, _unread = False, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Closes it at once if there are too many."""
@@ -30,8 +30,9 @@ class Connection(H11Protocol):
             return
         cycle = self.cycle
         waits = cycle is None or cycle.more_body or bool(cycle.response_complete and self.conn.trailing_data[0])
-        waits |= self.flow.write_paused
-        if waits and self._waited:
+        before, self._unread = self._unread, self.transport.get_write_buffer_size()
+        is_unread = self._unread > 0 and self._unread == before  # a slow reader takes some
+        if is_unread or (waits and self._waited):
             self.transport.abort()  # a close would wait for the reader
         else:
             self._waited = waits

@@ -84,9 +84,12 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
         least = min(1, defaults[key]) if type(defaults[key]) is int else -math.inf
         if type(value) is int and value < least:  # OpenSpiel ends the whole process for an empty board
             raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")
-        if type(value) is int and value > _MOST and not _FREE.match(key):
+        if type(value) is int and value > _MOST and not _FREE.search(key):
             raise InvalidSpecification(f"{specification.name}: {key} must be {_MOST} or less")
-    sides = {key: value for key, value in parameters.items() if key in _SIDES and type(value) is int}
+    sized = {key: defaults[key] for key in ("size",) if "dims" in parameters and key in defaults} | parameters
+    sides = {key: value for key, value in sized.items() if key in _SIDES and type(value) is int}
+    if len(sides) > 1:
+        sides.pop("board_size", None)  # the sides say it again
     powers = (side ** (parameters.get("dims", 2) if "size" in key else 1) for key, side in sides.items())
     if math.prod(powers) > _MOST_CELLS:  # OpenSpiel would hold the interpreter, and take all memory
         raise InvalidSpecification(f"{specification.name}: a board has at most {_MOST_CELLS} cells")
