@@ -310,7 +310,7 @@ def test_check_answers_by_the_name_that_was_typed(check):
 
 def test_a_rule_of_many_turns_is_checked_to_its_end(check):
     done = check("slow")
-    assert "2000 simulations" in done.stdout and done.exit_code == 0, done.output
+    assert "3000 simulations" in done.stdout and done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("guard", ["0", "1"])

@@ -133,9 +133,10 @@ class MatchConfiguration:
                     return configuration
         except (InvalidLimit, KeyError, TypeError):
             pass
-        if "version" not in data:
+        if not data:
             raise InvalidParameter("this match is damaged: its configuration cannot be read")
-        raise InvalidParameter(f"this match was recorded by engram {data['version']}, whose matches differ")
+        version = data.get("version", "of another version")
+        raise InvalidParameter(f"this match was recorded by engram {version}, whose matches differ")
 
     def stored(self, record: str, *, allow_files: bool = False) -> AbstractContextManager[None]:
         """A block in which the texts were read from `record`, not typed, so that they run no code by themselves.
