@@ -135,7 +135,7 @@ class MatchConfiguration:
             pass
         if not data:
             raise InvalidParameter("this match is damaged: its configuration cannot be read")
-        version = data.get("version", "of another version")
+        version = data.get("version", "in another version")
         raise InvalidParameter(f"this match was recorded by engram {version}, whose matches differ")
 
     def stored(self, record: str, *, allow_files: bool = False) -> AbstractContextManager[None]:

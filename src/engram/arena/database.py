@@ -119,8 +119,8 @@ class Database:
 
     def _check_schema(self) -> None:
         with self._engine.connect() as connection:
-            code = "SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger') LIMIT 1"
-            if self._is_sqlite and connection.exec_driver_sql(code).first() is not None:
+            query = "SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger') LIMIT 1"
+            if self._is_sqlite and connection.exec_driver_sql(query).first() is not None:
                 raise DatabaseError(f"the results database {self.where} holds a view or a trigger, whose SQL would run")
             version = schema.version_of(connection)
         if version is not None and version not in schema.VERSIONS:
@@ -240,8 +240,7 @@ def url_of(where: str) -> URL:
 
 
 def _configure_reader(connection: Any, _: Any) -> None:
-    for setting in ("query_only=ON", "trusted_schema=OFF"):
-        connection.execute(f"PRAGMA {setting}")
+    _set(connection, "query_only=ON", "trusted_schema=OFF")
 
 
 def _configure_writer(connection: Any, _: Any) -> None:
@@ -257,7 +256,11 @@ def _configure_writer(connection: Any, _: Any) -> None:
             if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-    for setting in ("synchronous=NORMAL", "foreign_keys=ON", "trusted_schema=OFF"):
+    _set(connection, "synchronous=NORMAL", "foreign_keys=ON", "trusted_schema=OFF")
+
+
+def _set(connection: Any, *settings: str) -> None:
+    for setting in settings:
         connection.execute(f"PRAGMA {setting}").close()
 
 

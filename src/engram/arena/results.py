@@ -79,7 +79,9 @@ class _Moves(sql.TypeDecorator[tuple[int, ...]]):
 
 
 _KINDS: dict[Any, Any] = {"int": sql.BigInteger, "float": sql.Float, "str": sql.String, "tuple[int, ...]": _Moves}
-_TYPES: dict[Any, Any] = {"int": int, "float": (int, float), "str": str, "tuple[int, ...]": tuple}
+_TYPES: dict[Any, Any] = {
+    "int": int, "float": (int, float), "str": str, "tuple[int, ...]": tuple, "dict[str, Any]": dict
+}  # fmt: skip
 _TABLES = sql.MetaData()
 _MATCH = sql.Table(
     "match",
@@ -233,19 +235,23 @@ class Results(Database):
 def _match_record(row: Any) -> MatchRecord:
     id, key, configuration, games, *rest = row
     try:
-        fields = dict(json.loads(configuration))
+        description = dict(json.loads(configuration))
     except (ValueError, TypeError, RecursionError):
-        fields = {}  # refused where the match is read, so that it hides no other
-    record = MatchRecord(id, key, fields, games, *rest)
-    if not all(isinstance(getattr(record, name), int) for name in ("id", "games")):  # SQLite keeps any type anywhere
+        description = {}  # refused where the match is read, so that it hides no other
+    record = MatchRecord(id, key, description, games, *rest)
+    if not _is_typed(record):
         raise ValueError(f"match {id!r}")
     return record
 
 
+def _is_typed(record: MatchRecord | GameRecord) -> bool:
+    """Whether all values have their types: SQLite keeps a value of any type in any column."""
+    return all(isinstance(getattr(record, field.name), _TYPES[field.type]) for field in fields(record))
+
+
 def _game_record(row: Any) -> GameRecord:
-    record = GameRecord(*row)  # SQLite keeps a value of any type in any column
-    typed = all(isinstance(getattr(record, field.name), _TYPES[field.type]) for field in fields(record))
-    opens = typed and 0 <= record.opening <= len(record.moves)
+    record = GameRecord(*row)
+    opens = _is_typed(record) and 0 <= record.opening <= len(record.moves)
     if not opens or record.number < 0 or record.first not in ("A", "B") or not math.isfinite(record.outcome):
         raise ValueError(f"game {record.number}")
     return record

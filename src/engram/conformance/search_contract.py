@@ -120,9 +120,10 @@ def check_preset(
         def run(game: Game = game) -> list[np.ndarray]:
             if preset.evaluator is None and game.compiled:
                 _check_states(game, preset, simulations, seed)
-            works = [Workspace(game, preset) for _ in range(2 if repeats else 1)]
-            # The first plays a second game, too, which must begin as its first one did.
-            trees = [_search(work, simulations, seed) for work in (*works, *(works[:1] if repeats else ()))]
+            works = [Workspace(game, preset)]
+            if repeats:  # in another one, and as a second game in the first
+                works += [Workspace(game, preset), works[0]]
+            trees = [_search(work, simulations, seed) for work in works]
             _check_nodes(preset.text, trees[0], exact, enters)
             visits, done = int(trees[-1]["visit_count"][0]), works[0].total_done()
             if visits != done and not enters:
@@ -131,10 +132,9 @@ def check_preset(
                 "the same seed gave two different trees; random numbers must come from `rng`",
                 "a second game begins with what the first one left: new_game must empty the store",
             )
+            fields = ["visit_count", "value", "action"]
             for tree, fault in zip(trees[1:], faults, strict=False):
-                if not all(
-                    np.array_equal(trees[0][field], tree[field]) for field in ("visit_count", "value", "action")
-                ):
+                if not all(np.array_equal(trees[0][field], tree[field]) for field in fields):
                     raise InvalidParameter(f"{preset.text}: {fault}")
             _save_and_load(works[0])
             return trees

@@ -3,7 +3,8 @@
 Numba's own cache checks only the file of a function, so it becomes stale when a function in *another* file changes.
 Here a folder holds the compiled code of one module. Its name has a hash of the flags that change code and of every
 source file that the module imports, directly or indirectly. An edit of a user's game recompiles that game and not the
-engine; an edit two imports away takes effect.
+engine; an edit two imports away takes effect. Within a folder the key of a user's function has a digest of the
+constants that it takes from its surroundings.
 """
 
 from __future__ import annotations
@@ -255,13 +256,17 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
     A user's code may: Numba's hashes of strings are symbols that those tables bring.
     """
 
+    @property
+    def _is_ours(self) -> bool:
+        return bool(self._py_func.__code__.co_filename.startswith(PACKAGE))
+
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         key = super()._index_key(sig, codegen)
-        return key if self._py_func.__code__.co_filename.startswith(PACKAGE) else (*key, _constants(self._py_func))
+        return key if self._is_ours else (*key, _constants(self._py_func))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            if not self._py_func.__code__.co_filename.startswith(PACKAGE):
+            if not self._is_ours:
                 return super().load_overload(sig, target_context)
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
@@ -284,14 +289,14 @@ def _constants(function: Any) -> str:
     Compiled code has numbers, texts and arrays as constants, and a module may take them from a data file or from the
     environment. The same holds for the choice of a function.
     """
-    digest, places, functions = hashlib.sha256(), set[int](), [function]
+    digest, visited, functions = hashlib.sha256(), set[int](), [function]
     while functions:
         function = functions.pop()
         code = function.__code__
         digest.update(function.__qualname__.encode() + code.co_code + _content(code.co_consts))
-        if id(function) in places or code.co_filename.startswith(PACKAGE) or is_installed(code.co_filename):
+        if id(function) in visited or code.co_filename.startswith(PACKAGE) or is_installed(code.co_filename):
             continue
-        places.add(id(function))
+        visited.add(id(function))
         codes = [code]  # those of inner functions and comprehensions follow
         for outer in codes:
             codes += [inner for inner in outer.co_consts if isinstance(inner, CodeType)]
@@ -303,8 +308,8 @@ def _constants(function: Any) -> str:
         for value in values:
             callee = getattr(value, "py_func", value)
             if isinstance(value, ModuleType):
-                if id(value) not in places:
-                    places.add(id(value))
+                if id(value) not in visited:
+                    visited.add(id(value))
                     values += [vars(value).get(name) for name in names]
             elif inspect.isfunction(callee):
                 functions.append(callee)

@@ -202,9 +202,7 @@ def application(settings: Settings) -> Starlette:
 
     app = Starlette(
         routes=[
-            Route(
-                "/", lambda request: FileResponse(STATIC / ("index.html" if is_own(request.headers) else "link.html"))
-            ),
+            Route("/", _page),
             *server.routes(),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
@@ -215,6 +213,11 @@ def application(settings: Settings) -> Starlette:
     )
     app.state.server = server
     return app
+
+
+def _page(request: Request) -> Response:
+    """The page, or for a link on another site the question before it."""
+    return FileResponse(STATIC / ("index.html" if is_own(request.headers) else "link.html"))
 
 
 def _route(path: str, answer: Answer, method: str = "POST", *, read: Callable[[bytes], Any] = Fields) -> Route:

@@ -18,7 +18,7 @@ from engram.user_files import check_data
 PREFIX = "openspiel"
 _FILE = re.compile("file|root|path")
 """In the name of a parameter that names a file, which OpenSpiel opens."""
-_SIDES = {"rows", "columns", "num_rows", "num_cols", "height", "width", "m", "n", "size", "board_size"}
+_SIDES = {"rows", "columns", "num_rows", "num_cols", "height", "width", "m", "n"}
 _FREE = re.compile("seed|max_|horizon|winscore")
 _MOST, _MOST_CELLS = 1000, 4096
 package = partial(optional_package, "pyspiel", "OpenSpiel", "openspiel")
@@ -86,12 +86,10 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
             raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")
         if type(value) is int and value > _MOST and not _FREE.search(key):
             raise InvalidSpecification(f"{specification.name}: {key} must be {_MOST} or less")
-    sized = {key: defaults[key] for key in ("size",) if "dims" in parameters and key in defaults} | parameters
-    sides = {key: value for key, value in sized.items() if key in _SIDES and type(value) is int}
-    if len(sides) > 1:
-        sides.pop("board_size", None)  # the sides say it again
-    powers = (side ** (parameters.get("dims", 2) if "size" in key else 1) for key, side in sides.items())
-    if math.prod(powers) > _MOST_CELLS:  # OpenSpiel would hold the interpreter, and take all memory
+    size = {**defaults, **parameters}.get("size", 1)
+    sides = [value for key, value in parameters.items() if key in _SIDES]
+    cells = math.prod(sides) if sides else parameters.get("board_size", size) ** parameters.get("dims", 2)
+    if cells > _MOST_CELLS:  # OpenSpiel would hold the interpreter, and take all memory
         raise InvalidSpecification(f"{specification.name}: a board has at most {_MOST_CELLS} cells")
     return specification.name, parameters
 
