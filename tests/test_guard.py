@@ -168,6 +168,25 @@ def middle(value, visits):
 
 def fraction(value, visits):
     return 0.5
+
+from engram.games.line.one_word import line
+from engram.native.intrinsics import record_at
+from engram.search.operators import rollout
+
+board = line(3, 3, 3).state_dtype
+
+@rollout()
+def changing(state, player, actions, count, rng, parameters):
+    record_at(state, board).stones |= 1
+    return 0
+
+@rollout()
+def past(state, player, actions, count, rng, parameters):
+    return actions[count + 100]
+
+@rollout()
+def last(state, player, actions, count, rng, parameters):
+    return count - 1
 """
 
 
@@ -209,6 +228,8 @@ def check(place, monkeypatch):
         ("hidden", "rules.py:114 hidden raised ValueError"),
         ("cut", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
         ("minimax", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
+        ("past", "past: index 109 is outside an array of 9 entries (0 to 8)"),
+        ("changing", "changing(): a rollout policy changes the state, and must leave it"),
         ("with_hook", "the after_backup rules.py:64 unwilling of the diary reported a failure"),
     ],
 )
@@ -218,8 +239,8 @@ def test_check_names_the_line_of_a_mistake(check, rule, sentence):
     assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("rule", ["even", "middle"])
-def test_check_takes_a_prior_and_a_decision(check, rule):
+@pytest.mark.parametrize("rule", ["even", "middle", "last"])
+def test_check_takes_a_prior_a_decision_and_a_rollout_policy(check, rule):
     done = check(rule, "-n", "100")
     assert done.exit_code == 0 and "sound" in done.stdout, done.output
 

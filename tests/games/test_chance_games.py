@@ -100,7 +100,8 @@ def returns(game, function, state, buffer, rng, returns, actions, weights):
             returns[number] = call_float(function, (buffer.ctypes.data, rng.ctypes.data))
         else:
             at = buffer.ctypes.data
-            returns[number] = random_return(game, at, rng[0], actions.ctypes.data, weights.ctypes.data)
+            at_rng, at_actions, at_weights = rng.ctypes.data, actions.ctypes.data, weights.ctypes.data
+            returns[number] = random_return(game, at, at_rng, at_actions, at_weights, 0, 0, 0)
 
 
 def returns_of(game, state, function, count, seed=1):

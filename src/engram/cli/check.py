@@ -97,11 +97,13 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
         report = check_backup(rule, simulations)
         check_preset(uct(backup=rule), [board], simulations)
         return report
-    if kind and kind != "selection":
+    if kind == "selection":
+        part = uct(selection=part)
+    elif kind == "rollout":
+        part = uct(rollout=part)
+    elif kind:
         hook: dict[str, Any] = {kind: part}
         part = replace(uct(), extensions=(Extension(**hook),))
-    elif kind == "selection":
-        part = uct(selection=part)
     elif hasattr(part, "evaluate"):
         part = puct(evaluator=part, num_leaves=8)
     search = as_preset(part, name)

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from engram.errors import InvalidParameter, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
 from engram.games.line.one_word import line
+from engram.games.record import NATURE
 from engram.native.buffers import buffers
 from engram.native.crash import name_at_crash
 from engram.native.guard import begin_step, guarded, users_functions
@@ -25,6 +27,7 @@ from engram.native.jit import raise_failure
 from engram.native.messages import place_of
 from engram.rng import new_rng
 from engram.search.evaluation import Evaluation
+from engram.search.extension import Extension, ExtensionOrFactory, assemble
 from engram.search.operators import Operator
 from engram.search.preset import Preset
 from engram.search.selection import ucb1
@@ -155,7 +158,11 @@ def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> No
     def constant(state, rng):  # type: ignore[no-untyped-def]
         return middle
 
-    work = Workspace(game, replace(preset, evaluation=constant))
+    with_policy = (
+        preset.extensions if isinstance(preset.rollout, str | Operator) else (*preset.extensions, preset.rollout)
+    )
+    extensions = tuple(partial(_without_rollout, part) for part in with_policy)
+    work = Workspace(game, replace(preset, evaluation=constant, rollout="uniform", extensions=extensions))
 
     def check() -> None:
         state = game.initial_state()
@@ -167,6 +174,29 @@ def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> No
             )
 
     _search(work, min(simulations, TRIAL_SIMULATIONS), seed, after=check)
+    policy = assemble(game, preset).rollout
+    if policy is not None:
+        _check_policy(game, policy, simulations, seed)
+
+
+def _without_rollout(source: ExtensionOrFactory, game: Game) -> Extension:
+    extension = source(game) if callable(source) else source
+    return extension if extension.rollout is None else replace(extension, rollout=None)
+
+
+def _check_policy(game: Game, policy: Operator, simulations: int, seed: int) -> None:
+    """A rollout policy leaves each state of a random game as it is."""
+    state, buffer, rng, numbers = game.initial_state(), game.new_buffer(), new_rng(seed), policy.bind(simulations)
+    draw = np.random.default_rng(seed)
+    while not game.is_over(state):
+        actions, player = np.array(game.legal_actions(state), np.int32), game.to_play(state)
+        game.write(buffer, state)
+        if player != NATURE:
+            places = actions.ctypes.data, len(actions), rng.ctypes.data, numbers.address
+            policy.definition.callback.from_python(buffer.ctypes.data, player, *places)
+            if game.hash(game.read(buffer)) != game.hash(state):
+                raise InvalidParameter(f"{policy}: a rollout policy changes the state, and must leave it")
+        state = game.play(state, int(draw.choice(actions)))
 
 
 def _save_and_load(workspace: Workspace) -> None:
@@ -234,7 +264,7 @@ def _functions(workspace: Workspace) -> list[Any]:
 
 def _preset_functions(workspace: Workspace) -> list[Any]:
     preset, assembly = workspace.preset, workspace.assembly
-    operators = [preset.selection, assembly.backup]
+    operators = list(assembly.rules)
     operators += [operator for extension in assembly.extensions for operator in extension.operators.values()]
     more = [function for function in (preset.evaluation, preset.prior) if callable(function)]
     parts = [getattr(extension.store, "index", None) for extension in assembly.extensions]  # of a memory's store

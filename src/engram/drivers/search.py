@@ -78,8 +78,8 @@ class Search(Turns):
         base = preset_of(preset, game=self.game)
         options: dict[str, Any] = {"threads": threads, "parallel": parallel, "num_leaves": leaves}
         if leaves is not None and base.evaluator is None:
-            if base.rollout == "heavy":
-                raise InvalidParameter("leaves are valued outside, without rollouts: leave rollout='heavy' out")
+            if base.rollout != "uniform":
+                raise InvalidParameter("leaves are valued outside, without rollouts: leave their policy out")
             options["evaluator"] = ExternalEvaluator()
         changes = {name: value for name, value in options.items() if value is not None}
         self.preset = replace(base, **changes).named(base.text)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.native.intrinsics import call, call_float, pointer_at
+from engram.native.intrinsics import call, call_float, pointer_at, record_at
 from engram.native.jit import compiled
-from engram.rng import random_below, random_float
+from engram.rng import random_below, random_float, rng_dtype
 
 NATURE = 2
 """The player of random moves."""
@@ -61,32 +61,6 @@ def copy_state(game, target, source):
 
 
 @compiled
-def random_rollout(game, state, rng, actions, moves):
-    """A uniformly random game from a state to its end, through the game's functions; nan on failure.
-
-    Args:
-      state, actions, moves: addresses, the last two of int32 buffers. `moves` is filled by `note`; 0: no moves written.
-    """
-    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
-    written = np.int64(0)
-    log = pointer_at(moves, np.int32)
-    room = game.max_moves + 1 if moves != 0 else np.int64(0)
-    for _ in range(game.max_moves + 1):  # a game that does not end within its bound is faulty
-        count = call(game.legal_actions, (state, actions))
-        if count <= 0 or count > game.num_actions:
-            return math.nan
-        action = np.int64(legal[np.int64(random_below(rng, count))])
-        if written < room:
-            written = note(log, written, room, action, call(game.to_play, (state,)))
-        over = call(game.play, (state, action))
-        if over != 0:
-            if room > 0:
-                log[0] = written
-            return call_float(game.outcome, (state,)) if over > 0 else math.nan
-    return math.nan
-
-
-@compiled
 def draw_action(game, state, rng, actions, count, weights):
     """An action of nature, drawn by its weights from `count` legal ones; -1 if the weights are not valid.
 
@@ -117,31 +91,47 @@ def draw_action(game, state, rng, actions, count, weights):
 
 
 @compiled
-def random_return(game, state, rng, actions, weights):
-    """The return of a uniformly random game from a state to its end, in which nature draws; nan on failure.
+def random_return(game, state, rng, actions, weights, moves, policy, parameters):
+    """The return of a random game from a state to its end, through the game's functions; nan on failure.
 
     Args:
-      state, actions, weights: addresses, the last two as in `draw_action`.
+      state: address, changed. rng: address. actions, weights: as in `draw_action`; without chance weights may be 0.
+      moves: address of an int32 buffer for `note`, which gets the players' moves; 0: none written.
+      policy, parameters: addresses of a `rollout` operator, which chooses the players' moves, and of its numbers; 0:
+        all legal moves are equally likely. Nature draws by its weights.
     """
     legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
+    generator = record_at(rng, rng_dtype)
+    log = pointer_at(moves, np.int32)
+    room = game.max_moves + 1 if moves != 0 else np.int64(0)
+    asks_mover = room > 0 or policy != 0 or game.chance != 0 or game.discount != 1.0
+    written = np.int64(0)
     total = 0.0
     factor = 1.0
-    mover = call(game.to_play, (state,))
-    for _ in range(game.max_moves + 1):
+    mover = call(game.to_play, (state,)) if asks_mover else np.int64(0)
+    for _ in range(game.max_moves + 1):  # a game that does not end within its bound is faulty
         count = call(game.legal_actions, (state, actions))
         if count <= 0 or count > game.num_actions:
             return math.nan
-        action = np.int64(legal[np.int64(random_below(rng, count))]) if mover != NATURE else np.int64(-1)
-        if mover == NATURE and game.chance != 0:
-            action = draw_action(game, state, rng, actions, count, weights)
+        if mover == NATURE:
+            action = draw_action(game, state, generator, actions, count, weights) if game.chance != 0 else np.int64(-1)
+        elif policy == 0:
+            action = np.int64(legal[np.int64(random_below(generator, count))])
+        else:
+            place = call(policy, (state, mover, actions, count, rng, parameters))
+            action = np.int64(legal[place]) if 0 <= place < count else np.int64(-1)
         if action < 0:
             return math.nan
+        if mover != NATURE:
+            written = note(log, written, room, action, mover)
         over = call(game.play, (state, action))
         if game.reward != 0:
             total += factor * call_float(game.reward, (state,))
-        mover = call(game.to_play, (state,)) if over == 0 else np.int64(0)
+        mover = call(game.to_play, (state,)) if asks_mover and over == 0 else np.int64(0)
         if mover != NATURE:
             factor *= game.discount
         if over != 0:
+            if room > 0:
+                log[0] = written
             return total + factor * call_float(game.outcome, (state,)) if over > 0 else math.nan
     return math.nan

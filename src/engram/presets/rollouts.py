@@ -21,6 +21,7 @@ from engram.search.extensions import (  # noqa: F401 - register rules
     gumbel,
     implicit_minimax,
     known_differences,
+    move_averages,
     uncertainty,
     variance,
 )

@@ -33,6 +33,9 @@ from engram.search.program import MAX_HOOKS
 if TYPE_CHECKING:
     from engram.search.preset import Preset
 
+_KINDS = (*HOOKS, "backup", "rollout")
+"""The operators that an extension may have, by the names of its arguments."""
+
 
 class Persistence(Protocol):
     """Saves and loads an extension's store with the file of a tree."""
@@ -56,6 +59,7 @@ class Extension:
       name: for messages; default: the names of its operators.
       on_expanded, on_entered, on_leaf, before_backup, after_backup: operators of these kinds, or None.
       backup: a backup rule that replaces the preset's; None: the preset's.
+      rollout: a rollout policy that replaces the preset's; None: the preset's.
       advice: its column of advice for selection, and the weight of that advice; None: no advice.
       rollout_moves: `after_backup` reads the moves of rollouts.
       rollout_decay: factor in [0, 1] of a rollout's value for each of its moves, before the backup rule gets it; other
@@ -86,6 +90,7 @@ class Extension:
     before_backup: Operator | None = None
     after_backup: Operator | None = None
     backup: Operator | None = None
+    rollout: Operator | None = None
     advice: Advice | None = None
     rollout_moves: bool = False
     rollout_decay: float = 1.0
@@ -107,12 +112,12 @@ class Extension:
 
     def __post_init__(self) -> None:
         if not self.name:
-            hooks = [getattr(getattr(self, kind), "definition", None) for kind in (*HOOKS, "backup")]
+            hooks = [getattr(getattr(self, kind), "definition", None) for kind in _KINDS]
             names = " and ".join(hook.name for hook in hooks if hook is not None)
             object.__setattr__(self, "name", f"the extension {names or 'without hooks'}")
         if self.advice is not None and not isinstance(self.advice, Advice):
             raise InvalidParameter(f"{self.name}: advice must be an Advice(column), not {self.advice!r}")
-        for kind in (*HOOKS, "backup"):
+        for kind in _KINDS:
             operator = getattr(self, kind)
             if operator is not None and (not isinstance(operator, Operator) or operator.definition.kind != kind):
                 raise InvalidParameter(f"{self.name}: {kind} must be an operator of that kind, not {operator!r}")
@@ -133,7 +138,7 @@ class Extension:
     @property
     def operators(self) -> dict[str, Operator]:
         """Its operators by kind."""
-        operators = {kind: getattr(self, kind) for kind in (*HOOKS, "backup")}
+        operators = {kind: getattr(self, kind) for kind in _KINDS}
         return {kind: operator for kind, operator in operators.items() if operator is not None}
 
     @property
@@ -180,14 +185,20 @@ class Assembly:
 
     Attributes:
       extensions: of the search's first tree.
-      selection, backup: the rules that are called.
+      selection, backup: the rules that are called. rollout: the policy of rollouts through play; None: uniform.
       columns: of each tree.
     """
 
     extensions: tuple[Extension, ...]
     selection: Operator
     backup: Operator
+    rollout: Operator | None
     columns: tuple[Column, ...]
+
+    @property
+    def rules(self) -> list[Operator]:
+        """The rules, and the rollout policy if there is one."""
+        return [self.selection, self.backup, *([] if self.rollout is None else [self.rollout])]
 
     @property
     def advice(self) -> tuple[Advice, ...]:
@@ -212,7 +223,12 @@ def assemble(game: Game, preset: Preset) -> Assembly:
       InvalidParameter: two parts conflict; the message names them.
     """
     extensions = [_extension(source, game) for source in preset.extensions]
-    backup = backup_of(preset, extensions)
+    policy = preset.rollout
+    if not isinstance(policy, str | Operator):
+        extensions.append(_extension(policy, game))
+        if extensions[-1].rollout is None:
+            raise InvalidParameter(f"{extensions[-1].name} has no rollout policy: give it to extensions")
+    backup, rollout = backup_of(preset, extensions), rollout_of(preset, extensions)
     parts: list[Operator | Extension] = [preset.selection, backup, *extensions]
     own_columns = {column for extension in extensions for column in extension.keeps}
     for column in dict.fromkeys(column for part in parts for column in part.columns):
@@ -222,7 +238,7 @@ def assemble(game: Game, preset: Preset) -> Assembly:
     columns = dict.fromkeys(column for part in (*parts, *extensions) for column in part.columns)
     columns |= dict.fromkeys([REWARD] if game.has("reward") else [])
     selection = with_nature(selection=preset.selection) if game.has("chance") else preset.selection
-    assembly = Assembly(tuple(extensions), selection, backup, tuple(columns))
+    assembly = Assembly(tuple(extensions), selection, backup, rollout, tuple(columns))
     _check(game, preset, assembly)
     return assembly
 
@@ -238,10 +254,24 @@ def _extension(source: ExtensionOrFactory, game: Game) -> Extension:
 
 def backup_of(preset: Preset, extensions: Sequence[Extension]) -> Operator:
     """The backup rule of a tree: an extension's, or else the preset's."""
-    rules = [(extension.name, extension.backup) for extension in extensions if extension.backup is not None]
-    if len(rules) > 1:
-        raise InvalidParameter(f"{rules[0][0]} and {rules[1][0]} both replace the backup rule; take one of them")
-    return rules[0][1] if rules else preset.backup
+    return _replacement("backup", "backup rule", extensions) or preset.backup
+
+
+def rollout_of(preset: Preset, extensions: Sequence[Extension]) -> Operator | None:
+    """The rollout policy of a tree: an extension's, or else the preset's; None: a policy of the game."""
+    policy = _replacement("rollout", "rollout policy", extensions)
+    if policy is not None and (preset.rollout == "heavy" or isinstance(preset.rollout, Operator)):
+        name = policy.definition.name
+        raise InvalidParameter(f"{name} replaces the rollout policy: leave it or rollout={preset.rollout} out")
+    return policy or (preset.rollout if isinstance(preset.rollout, Operator) else None)
+
+
+def _replacement(kind: str, words: str, extensions: Sequence[Extension]) -> Operator | None:
+    """The operator of an extension that replaces the preset's; None: no extension has one."""
+    owners = [extension for extension in extensions if kind in extension.operators]
+    if len(owners) > 1:
+        raise InvalidParameter(f"{owners[0].name} and {owners[1].name} both replace the {words}; take one of them")
+    return owners[0].operators[kind] if owners else None
 
 
 def _identity(hook: Operator) -> tuple[int, frozenset[tuple[str, Any]]]:
@@ -289,6 +319,8 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     for extension in extensions:
         if preset.evaluator is not None and not extension.evaluator:
             raise InvalidParameter(f"{extension.name} does not go with an evaluator")
+    if preset.evaluation is not None and (assembly.rollout is not None or preset.rollout != "uniform"):
+        raise InvalidParameter("an evaluation takes the place of rollouts: leave it or their policy out")
     if preset.threads > 1:
         _check_threads(game, preset, assembly)
     if game.general_features:
@@ -299,7 +331,7 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
 
 def _check_general(game: Game, preset: Preset, assembly: Assembly) -> None:
     """Checks all parts against a game beyond two players and outcomes in [-1, 1] at the end."""
-    rules = [part for rule in (preset.selection, assembly.backup) for part in rule.parts]
+    rules = [part for rule in assembly.rules for part in rule.parts]
     has_rewards = game.has("reward") or game.discount != 1.0
     for has, name, words in (
         (game.has("chance"), "chance", "moves of nature"),
@@ -337,7 +369,7 @@ def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:
     if preset.parallel == "root":
         return
     hooks = [hook for extension in assembly.extensions for hook in extension.operators.values()]
-    parts = [part for rule in (preset.selection, assembly.backup, *hooks) for part in rule.parts]
+    parts = [part for rule in (*assembly.rules, *hooks) for part in rule.parts]
     faults = [
         *(extension.name for extension in assembly.extensions if extension.threads != "tree"),
         *(f"the rule {part.definition.name}" for part in parts if not part.definition.threads),

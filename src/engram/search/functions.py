@@ -88,6 +88,7 @@ class Functions:
         program["game"] = game.record()
         program["selection"] = self.assembly.selection.address
         program["backup"] = self.assembly.backup.address
+        program["rollout"] = 0 if self.assembly.rollout is None else self.assembly.rollout.address
         for kind in HOOKS:
             operators = hooks_of(self.assembly.extensions, kind)
             program[kind]["count"] = len(operators)
@@ -123,6 +124,8 @@ class Functions:
 
     def _rollout(self) -> tuple[int, bool]:
         """The address of the game's rollout (0: the kernel plays it move by move), and whether it logs its moves."""
+        if self.assembly.rollout is not None:
+            return 0, False
         game, heavy = self.game, self.preset.rollout == "heavy"
         if heavy and not game.address("heavy_rollout"):
             raise InvalidParameter(f"{game.name} has no heavy rollout; leave rollout='heavy' out")
@@ -193,7 +196,8 @@ class Functions:
         if status == statuses.EVALUATION and self.preset.rollout == "heavy":
             name = "heavy_rollout"
         functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)
-        function = functions or getattr(game, "callbacks", {}).get(name)
+        policy = self.assembly.rollout if status == statuses.EVALUATION else None
+        function = functions or (getattr(game, "callbacks", {}).get(name) if policy is None else None)
         if status == statuses.EVALUATION and self.preset.evaluator is not None and self.preset.leaf_value != "rollout":
             other = place_of(function.function) if function else "a rollout"
             others = "" if self.preset.leaf_value == "evaluator" else f" or {other}"
@@ -202,7 +206,8 @@ class Functions:
             return f"the evaluator{others} {fault}, the bounds of {game.name}'s returns"
         if status == statuses.EVALUATION and not function:
             parts = ("legal_actions", *filter(game.has, ("chance", "reward")), "play")
-            return f"a random game by {', '.join(parts)} and outcome failed, or {fault}; check_game says where"
+            words = f"a random game by {', '.join(parts)} and outcome failed, or {fault}; check_game says where"
+            return words if policy is None else f"{_named('rollout policy', policy)} chose no legal action, or {words}"
         return f"{place_of(function.function) if function else name} {fault}"
 
 

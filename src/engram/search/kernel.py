@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.games.record import NATURE, copy_state, random_return, random_rollout
+from engram.games.record import NATURE, copy_state, random_return
 from engram.native.clock import nanoseconds
 from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, record_at
 from engram.native.jit import compiled
@@ -280,10 +280,10 @@ def evaluate(program, slot):
         return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
     if program.evaluation != 0:
         return call_float(program.evaluation, (slot.state, slot.rng))
-    if tree_of(slot).is_general != 0 and slot.moves == 0:
-        rng = record_at(slot.rng, rng_dtype)
-        return random_return(program.game, slot.state, rng, slot.actions, slot.weights)
-    return random_rollout(program.game, slot.state, record_at(slot.rng, rng_dtype), slot.actions, slot.moves)
+    return random_return(
+        program.game, slot.state, slot.rng, slot.actions, slot.weights, slot.moves, program.rollout,
+        slot.rollout_parameters,
+    )  # fmt: skip
 
 
 @compiled(inline=True)

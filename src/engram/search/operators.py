@@ -55,7 +55,7 @@ _PATH = types.CPointer(int32)
 
 __all__ = [
     "Column", "Definition", "Operator", "Parameter", "Record", "advice_dtype", "after_backup", "backup",
-    "before_backup", "column_of", "mix", "on_entered", "on_expanded", "on_leaf", "selection", "table_at",
+    "before_backup", "column_of", "mix", "on_entered", "on_expanded", "on_leaf", "rollout", "selection", "table_at",
 ]  # fmt: skip
 
 Value = Union[float, np.ndarray, Schedule, Column, "Operator", None]
@@ -139,7 +139,7 @@ class Definition:
             raise InvalidParameter(f"{self.name}: {twice} belongs to another parameter; give this one another name")
         self.dtype = np.dtype(fields or [("none", np.float64)])
         self.callback = Callback(function, returns, (*leading, numba.from_dtype(self.dtype)))
-        if kind in OPERATORS:
+        if kind in OPERATORS and not any(isinstance(value, Record) for value in self.parameters.values()):
             OPERATORS[kind].add(self.name, self)
 
     def __repr__(self) -> str:
@@ -307,10 +307,15 @@ def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | No
     return policy
 
 
-OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
-    kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")
+OPERATORS: dict[str, Registry[Callable[..., Any]]] = {
+    **{kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")},
+    "rollout": Registry("rollout policy"),
 }
-"""Functions that return an operator, by kind and name: definitions, a user's included, and functions such as `erwa`."""
+"""Functions that return an operator, by kind and name: definitions, a user's included, and functions such as `erwa`.
+
+Those of `rollout` may also return an extension with a policy that learns, or the name of one of the game's policies.
+"""
+OPERATORS["rollout"] |= {"uniform": lambda: "uniform", "heavy": lambda: "heavy"}
 
 
 def _kind(
@@ -346,6 +351,14 @@ def backup(**parameters: Any) -> Any:
 @partial(_kind, float64, (_TREE, int64, float64))
 def mix(**parameters: Any) -> Any:
     """Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its own mean and its children."""
+
+
+@partial(_kind, int64, (int64, int64, _PATH, int64, _RNG))
+def rollout(**parameters: Any) -> Any:
+    """Decorator of `policy(state, player, actions, count, rng, parameters) -> k`: the rollout's next move, actions[k].
+
+    `state` is the position's address, and stays as it is; `player` is to move there; `count` actions are legal.
+    """
 
 
 # The hooks of an extension, in the order in which one simulation calls them; each returns 0, or -1 on failure.

@@ -17,10 +17,10 @@ from engram.search import backup as backups
 from engram.search.decision import DECISIONS
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
-from engram.search.extension import ExtensionOrFactory
+from engram.search.extension import Extension, ExtensionOrFactory
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.transpositions import transpositions
-from engram.search.operators import Operator, Record
+from engram.search.operators import Definition, Operator, Record
 from engram.search.selection import widening
 
 
@@ -37,7 +37,7 @@ class SearchOptions(TypedDict, total=False):
     """
 
     backup: Operator | None
-    rollout: str
+    rollout: str | Operator | ExtensionOrFactory
     expand_after: int
     decision: str | None
     num_leaves: int | None
@@ -62,7 +62,8 @@ class Preset:
       decision: final move: `robust`, the most visits; `max`, the highest value; `max_robust`, both, for which it may
         double a budget of simulations; `secure`, the highest lower bound; `lcb`, the same among moves with at least
         15 % of the most visits.
-      rollout: the policy of rollouts, `uniform`, or `heavy` where the game has one.
+      rollout: the policy of rollouts: `uniform`; `heavy`, where the game has one; an operator `rollout`; or an
+        extension that has one and learns it, or a function of the game that makes this extension.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may change the state.
       evaluator: evaluates batches of leaves; a function `(game, max_leaves) -> evaluator` makes one for each search, or
@@ -95,7 +96,7 @@ class Preset:
     backup: Operator = field(default_factory=backups.average)
     expansion: Expansion = field(default_factory=Expansion)
     decision: str = "robust"
-    rollout: str = "uniform"
+    rollout: str | Operator | ExtensionOrFactory = "uniform"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
     leaf_value: str | float = "evaluator"
@@ -132,8 +133,15 @@ class Preset:
             if not is_right:
                 raise InvalidParameter(f"{name} must be {what}, not {getattr(self, name)!r}")
         check_call(f"the decision {self.decision}", DECISIONS[self.decision], "value", "visits")
-        if self.rollout not in ("uniform", "heavy"):
-            raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
+        policy = self.rollout
+        is_policy = isinstance(policy, Operator) and policy.definition.kind == "rollout"
+        is_learnt = not isinstance(policy, type | Definition | Operator) and (
+            isinstance(policy, Extension) or callable(policy)
+        )
+        if not (is_policy or is_learnt or policy in ("uniform", "heavy")):
+            raise InvalidSpecification(
+                f"rollout is 'uniform', 'heavy', a rollout operator with its numbers or an extension, not {policy!r}"
+            )
         for kind in ("selection", "backup"):
             operator = getattr(self, kind)
             if not isinstance(operator, Operator) or operator.definition.kind != kind:
@@ -165,8 +173,8 @@ class Preset:
             (not is_share and self.leaf_value not in ("evaluator", "rollout"),
              f"leaf_value is 'evaluator', 'rollout' or in (0, 1), not {self.leaf_value!r}"),
             (not asks and not is_valued, "a rollout_share or leaf_value needs an evaluator, and there is none"),
-            (asks and is_valued and self.rollout == "heavy",
-             "the evaluator values every leaf: a heavy rollout needs a rollout_share, such as 0.5"),
+            (asks and is_valued and self.rollout != "uniform",
+             "the evaluator values every leaf: a policy of rollouts needs a rollout_share, such as 0.5"),
             (asks and self.prior, "priors come from an evaluator or from a compiled function, not from both"),
             (not asks and self.num_leaves > 1, "num_leaves is for an evaluator, and there is none"),
         ):  # fmt: skip

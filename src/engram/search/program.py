@@ -27,6 +27,7 @@ program_dtype = np.dtype(
         *((kind, hooks_dtype) for kind in HOOKS),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
         ("evaluation_writes", np.int64),  # 1: it also takes the slot's `moves` and logs the rollout there
+        ("rollout", np.int64),  # policy of a rollout through play; 0: uniform
         ("evaluator", np.int64),  # `CompiledEvaluator.address`, 0: Python asks an evaluator; and its argument
         ("evaluator_argument", np.int64),
         ("uses_values", np.int64),  # of the evaluator; 0: rollouts value all leaves
@@ -54,6 +55,7 @@ slot_dtype = np.dtype(
         ("rng", np.int64),
         # parameters of the operators that belong to the slot's tree
         ("backup_parameters", np.int64),
+        ("rollout_parameters", np.int64),
         *((kind + "_parameters", np.int64, (MAX_HOOKS,)) for kind in HOOKS),
         ("max_depth", np.int64),
         ("depth", np.int64),  # of the leaf; path[0] is the root

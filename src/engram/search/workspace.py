@@ -26,7 +26,7 @@ from engram.search import kernel
 from engram.search.batches import Answers, Batches, grow, withdraw_all
 from engram.search.decision import RootMoves
 from engram.search.evaluation import CompiledEvaluator, KernelEvaluator, evaluator_of
-from engram.search.extension import assemble, backup_of, forked
+from engram.search.extension import assemble, backup_of, forked, rollout_of
 from engram.search.functions import Functions, hooks_of
 from engram.search.operators import HOOKS, root_policy
 from engram.search.preset import Preset
@@ -198,16 +198,19 @@ class Workspace(Addressed):
         if budget == self._bound_for:
             return
         selection, columns = self.assembly.selection, self.trees[0].columns
-        backups = [backup_of(self.preset, extensions) for extensions in self.extensions]
+        replaced = (("backup", backup_of), ("rollout", rollout_of))
+        rules = [{kind: of(self.preset, extensions) for kind, of in replaced} for extensions in self.extensions]
         hooks = [{kind: hooks_of(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
         sequences = (sequence for kinds in hooks for sequence in kinds.values())
-        operators = {selection, *backups, *(operator for sequence in sequences for operator in sequence)}
+        operators = {selection, *(operator for sequence in sequences for operator in sequence)}
+        operators |= {operator for kinds in rules for operator in kinds.values() if operator is not None}
         # All records are made before an address is written: an operator that fails leaves the last ones in place.
         bound = {operator: operator.bind(budget, columns) for operator in operators}
         self.program["selection_parameters"] = bound[selection].address
         for number, kinds in enumerate(hooks):
             slots = self.slots[number * self.slots_per_tree : (number + 1) * self.slots_per_tree]
-            slots["backup_parameters"] = bound[backups[number]].address
+            for kind, operator in rules[number].items():
+                slots[kind + "_parameters"] = 0 if operator is None else bound[operator].address
             for kind, sequence in kinds.items():
                 for place, operator in enumerate(sequence):
                     slots[kind + "_parameters"][:, place] = bound[operator].address
