@@ -322,12 +322,12 @@ def test_the_same_call_returns_what_is_recorded_and_more_games_extend_it(tmp_pat
         assert recorded_result(results, 1) == longer
 
 
-def test_an_edited_player_makes_another_match(tmp_path, players):
+def test_an_edited_player_makes_another_match_and_says_so(tmp_path, players):
     database = tmp_path / "r.sqlite"
     code = (
         "import sys; from engram.arena.match import match;"
-        "print(match('tic_tac_toe', sys.argv[1] + ':Slow', 'random', games=2, workers=1,"
-        " database=sys.argv[2]).match_id)"
+        "result = match('tic_tac_toe', sys.argv[1] + ':Slow', 'random', games=2, workers=1, database=sys.argv[2]);"
+        "print(result.match_id, result.superseded, 'before a change of these files' in str(result))"
     )
 
     def run():
@@ -335,9 +335,15 @@ def test_an_edited_player_makes_another_match(tmp_path, players):
             [sys.executable, "-c", code, players, str(database)], check=True, capture_output=True, text=True
         ).stdout
 
-    assert run() == run() == "1\n"
+    assert run() == run() == "1 0 False\n"
     Path(players).write_text(PLAYERS + "\n# edited\n")
-    assert run() == "2\n"
+    assert run() == "2 2 True\n"
+
+
+def test_a_side_that_overruns_its_seconds_is_named(players):
+    slow = match("tic_tac_toe", f"{players}:Slow(ms=20)", "random", games=2, seconds=0.01, database=":memory:")
+    assert re.search(r"Slow\(ms=20\) took [\d.]+ times its 0\.01 s a move", str(slow))
+    assert "times its" not in str(match("tic_tac_toe", "random", "random", games=2, seconds=5.0, database=":memory:"))
 
 
 @pytest.mark.parametrize(

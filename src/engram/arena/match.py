@@ -133,6 +133,7 @@ class _MatchRun:
         self._results, self._max_bytes, self._progress = results, max_bytes, progress
         identity, games, version = self._configuration.identity, self._configuration.games, self._configuration.version
         self._match_id = results.open_match(identity, games, version)
+        self._superseded = results.superseded(identity) if identity["sources"] else 0
         self._tally = Tally(self._configuration)
         self._tally.add(results.counted_games(self._match_id))
         self._next_look = time.monotonic() + _LOOK_S
@@ -206,4 +207,4 @@ class _MatchRun:
             self._next_look = now + max(_LOOK_S, (now - start) / _LOOK_SHARE)
 
     def _result(self) -> MatchResult:
-        return report(self._tally, self._match_id, self._results.where)
+        return report(self._tally, self._match_id, self._results.where, self._superseded)

@@ -17,6 +17,9 @@ from engram.pictures.markup import Markup, notebook, safe, table, whisker
 from engram.printable import on_one_line
 from engram.storage import without_nan
 
+OVERRUN = 1.25
+"""Times its budget of seconds that a side may take on average before a result says so."""
+
 
 @dataclass(frozen=True)
 class SideFigures:
@@ -51,6 +54,7 @@ class MatchResult(Standing):
         winners.
       match_id: its number in the database; None in a curve over several matches.
       database: its file or URL; `":memory:"` where nothing is kept, None in a curve.
+      superseded: number of games of these specifications from before a change of their files, which do not count.
       means: with one player, mean returns and their difference. A pair is then won by the side that reaches more on
         the same opening and draws of nature, and it counts as two won games.
     """
@@ -69,6 +73,7 @@ class MatchResult(Standing):
     match_id: int | None
     database: str | None
     means: Means | None = None
+    superseded: int = 0
 
     @property
     def standing(self) -> Standing:
@@ -108,7 +113,7 @@ class MatchResult(Standing):
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; numbers that are not finite become None."""
         elo = {name: getattr(self, name) for name in ("elo", "elo_low", "elo_high", "nelo")}
-        derived = ("games", "distinct_games", "verdict", "complete", "forfeits", "match_id", "database")
+        derived = ("games", "distinct_games", "verdict", "complete", "forfeits", "superseded", "match_id", "database")
         return {
             **asdict(self.standing),
             **without_nan(elo),
@@ -152,6 +157,12 @@ class MatchResult(Standing):
     def _notes(self) -> list[str]:
         """The lines between the table and the verdict."""
         lines = self._figures()
+        for spent, limit in zip((self.a, self.b), self.configuration.limits.values(), strict=True):
+            if limit.seconds is not None and spent.seconds > OVERRUN * limit.seconds:
+                ratio = f"{spent.seconds / limit.seconds:.1f}"
+                lines.append(f"{on_one_line(spent.player)} took {ratio} times its {limit.seconds:g} s a move")
+        if self.superseded:
+            lines.append(f"{self.superseded} games from before a change of these files are recorded, and do not count")
         if self.forfeits:
             lines.append(f"{self.forfeits} games were lost by resigning or failing: `engram results --games` says why")
         if self.disputed:
@@ -223,7 +234,7 @@ class MatchResult(Standing):
         )
 
 
-def report(tally: Tally, match_id: int | None = None, database: str | None = None) -> MatchResult:
+def report(tally: Tally, match_id: int | None = None, database: str | None = None, superseded: int = 0) -> MatchResult:
     """The result of the recorded games of a match."""
     configuration, games = tally.configuration, tally.games
     moves = games["moves"].reshape(-1, 2)
@@ -241,7 +252,7 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
         a=_side("a", configuration.a, played), b=_side("b", configuration.b, played), sprt=tally.sprt,
         complete=tally.complete, forfeits=int(played["forfeit"].sum()),
         disputed=tuple(played["number"][played["disputed"]].tolist()), match_id=match_id, database=database,
-        means=means(outcomes, move_ids) if is_alone else None,
+        superseded=superseded, means=means(outcomes, move_ids) if is_alone else None,
     )  # fmt: skip
 
 

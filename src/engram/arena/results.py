@@ -217,6 +217,12 @@ class Results(Database):
         with self.reading() as connection:
             return [_match_record(row) for row in connection.execute(_MATCHES)]
 
+    def superseded(self, configuration: Mapping[str, Any]) -> int:
+        """Number of games of matches like this one whose files were in another state."""
+        here, rest = configuration["sources"], {**configuration, "sources": ""}
+        others = (record for record in self.matches() if record.configuration.get("sources") not in ("", here))
+        return sum(other.recorded for other in others if {**other.configuration, "sources": ""} == rest)
+
     def match(self, match_id: int) -> MatchRecord:
         """One match by its number.
 
