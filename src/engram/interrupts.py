@@ -64,11 +64,12 @@ class Signals:
 
 @contextmanager
 def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
-    """Delays handlers of signals (those of `_NUMBERS`) to `deliver` or the end, and notes Ctrl-C, which calls none.
+    """Delays handlers of signals (those of `_NUMBERS`) to `deliver` or the end, and notes Ctrl-C.
 
-    So a handler that raises, as a limit of time does by SIGALRM, leaves no tree halfway. In code of the user, below a
-    function with `may_be_interrupted`, handlers are called at once. A further Ctrl-C raises KeyboardInterrupt there, if
-    the first has had no effect for `patience_s`: a Python game or evaluator may never return.
+    So a handler that raises, as a limit of time does by SIGALRM, leaves no tree halfway. Python's own handler of Ctrl-C
+    is not called, one of the program is. A handler that is set meanwhile stays. In code of the user, below a function
+    with `may_be_interrupted`, handlers are called at once. A further Ctrl-C raises KeyboardInterrupt there, if the
+    first has had no effect for `patience_s`: a Python game or evaluator may never return.
 
     Python calls handlers in the main thread alone; elsewhere nothing is delayed.
     """
@@ -96,6 +97,8 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
                 raise KeyboardInterrupt
             heard_at = min(heard_at, time.monotonic())
             signals.interrupted = True
+            if _is_hosts(handler):
+                signals.waiting.setdefault(number, handler)
         elif is_users:
             handler(number, frame)
         else:
@@ -110,13 +113,23 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
         while not is_back:  # a handler that is back may raise before the next one is
             try:
                 for number in delayed:
-                    signal.signal(number, handlers[number])
+                    if signal.getsignal(number) is hear:
+                        signal.signal(number, handlers[number])
                 is_back = True
                 signals.deliver()
             except BaseException as raised:
                 error = error or raised
         if error is not None:
             raise error
+
+
+def _is_hosts(handler: Any) -> bool:
+    """Whether a handler of Ctrl-C is the program's, neither Python's nor that of an outer `between_steps`."""
+    return (
+        callable(handler)
+        and handler is not signal.default_int_handler
+        and getattr(handler, "__module__", "") != __name__
+    )
 
 
 def _calls_of_users(frame: FrameType | None) -> int:
@@ -140,7 +153,7 @@ def interrupts_later(patience_s: float = math.inf) -> Iterator[Signals]:
         with between_steps(patience_s) as signals:
             yield signals
     finally:
-        if signals.interrupted:
+        if signals.interrupted and not _is_hosts(signal.getsignal(signal.SIGINT)):  # which has been called
             signal.raise_signal(signal.SIGINT)
 
 

@@ -35,6 +35,9 @@ class Player:
 
     text: str
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {getattr(self, 'text', '')}>"
+
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """A move in a state that is not over; equal seeds and histories give equal moves."""
         raise NotImplementedError

@@ -313,6 +313,11 @@ def _neighbours_first(folder: str) -> Iterator[None]:
 
 
 def _module(path: Path) -> ModuleType:
+    with _loading:  # another thread would take a module that has not run to its end
+        return _loaded(path)
+
+
+def _loaded(path: Path) -> ModuleType:
     full = str(path.resolve())
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == full:

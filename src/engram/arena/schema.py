@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 VERSIONS = ("0001", "0002")
 """Known versions, oldest first: the revisions in the folder `migrations`."""
 _VERSION = sql.table("engram_schema", sql.column("version_num"))  # Optuna has a table of Alembic's usual name
+_ALONE = threading.Lock()  # Alembic has one environment in a process
 _LOCK = 0x656E6772616D  # any number that other programs are unlikely to lock
 
 
@@ -33,7 +35,8 @@ def migrate(connection: Connection) -> None:
     from alembic.runtime.environment import EnvironmentContext
 
     steps = scripts()
-    with EnvironmentContext(Config(), steps, fn=lambda version, _: steps._upgrade_revs("head", version)) as environment:
+    environment = EnvironmentContext(Config(), steps, fn=lambda version, _: steps._upgrade_revs("head", version))
+    with _ALONE, environment:
         environment.configure(connection=connection, version_table=_VERSION.name)
         environment.run_migrations()
 

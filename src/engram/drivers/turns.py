@@ -8,8 +8,11 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engram.errors import InvalidState
+from engram.games.game import Game
 from engram.interrupts import interrupts_later
 from engram.native.addressed import Addressed
+from engram.native.jit import listening
+from engram.search.preset import Preset
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,10 +23,15 @@ class Turns(Addressed):
     """Base of searches that several threads may call, and that their own evaluator or `progress` may call."""
 
     title, instead = "a search", "save its tree and load it, or make another Search"
+    game: Game
+    preset: Preset
 
     def __init__(self) -> None:
         self._turn = threading.RLock()
         self._runs = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.game.name} by {self.preset}>"
 
 
 def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -55,7 +63,7 @@ def _guarded(method: Callable[Concatenate[S, P], R], *, runs: bool) -> Callable[
     def call(self: S, /, *args: P.args, **options: P.kwargs) -> R:
         if self._runs:
             raise InvalidState("this search is under way: wait for its end, stop it, or make another Search")
-        with self._turn:
+        with self._turn, listening():
             try:
                 self._runs = runs
                 return method(self, *args, **options)

@@ -17,7 +17,7 @@ import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, SupportsIndex, runtime_checkable
+from typing import Any, NoReturn, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 from numba import from_dtype, types
@@ -161,6 +161,9 @@ class PythonGame(Game):
             for key, (result, count, method) in functions.items()
         }
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidState(f"{self.name} is a Python game, which cannot be copied or pickled: make it there anew")
 
     # ------------------------------------------------------------- called by the kernel, by address
 

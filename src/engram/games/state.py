@@ -29,6 +29,11 @@ class Position(np.ndarray):
     def __getitem__(self, key: Any) -> Any:
         return self.view(np.ndarray)[key]
 
+    def __repr__(self) -> str:
+        plain = self.view(np.ndarray)
+        has_game = self.game is not None and self.dtype == self.game.state_dtype
+        return f"<{self.game.name}: {self.game.standing(plain)}>" if self.game and has_game else repr(plain)
+
     def __str__(self) -> str:
         plain = self.view(np.ndarray)
         return str(plain) if self.game is None or self.dtype != self.game.state_dtype else self.game.render(plain)

@@ -262,7 +262,7 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         key = super()._index_key(sig, codegen)
-        return key if self._is_ours else (*key, _constants(self._py_func))
+        return key if self._is_ours else (*key, constants_of(self._py_func))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -283,7 +283,7 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
-def _constants(function: Any) -> str:
+def constants_of(function: Any) -> str:
     """A digest of what a user's function and those that it calls take from their modules and enclosing functions.
 
     Compiled code has numbers, texts and arrays as constants, and a module may take them from a data file or from the

@@ -164,15 +164,18 @@ def _run(work: Callable[[], object], what: str) -> bool:
         if not sentence:
             return False
         printed.seek(0)
-        sys.stdout.write(printed.read()[-4000:].decode(errors="replace"))
+        if lines := printed.read()[-4000:].decode(errors="replace").removesuffix("\n"):
+            jit.tell(lines)
         raise getattr(errors, kind, errors.OperatorError)(sentence)
 
 
 def _verdict(shared: mmap.mmap, reader: int) -> str:
     """The child's output; incomplete if the child executes no statement for `QUIET_S`."""
     output, last, quiet = b"", b"", 0
+    answers = select.poll()  # `select.select` knows no descriptor above 1,023
+    answers.register(reader)
     while quiet < QUIET_S:
-        if select.select([reader], [], [], 1.0)[0]:
+        if answers.poll(1000):
             part = os.read(reader, 1 << 16)
             output += part
             if not part:

@@ -32,8 +32,8 @@ from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import KeptCode, caching, fault_of_cache, is_circular, lock, unkept
-from engram.native.messages import place_of, reason
+from engram.native.cache import KeptCode, caching, constants_of, fault_of_cache, is_circular, lock, unkept
+from engram.native.messages import PACKAGE, place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
@@ -53,6 +53,8 @@ class _Progress(event.Listener):
         self._threshold = gc.get_threshold()
 
     def on_start(self, occurrence: Any) -> None:
+        if not hasattr(_compiling, "signals"):  # code of the program, not engram's
+            return
         self._running += 1
         if self._running == 1:
             self._began = time.perf_counter()
@@ -63,12 +65,14 @@ class _Progress(event.Listener):
             kept = "once; kept on disk"
             if unkept:
                 kept = f"at each start, for it cannot be kept in {unkept[0]}; ENGRAM_CACHE_DIR names another folder"
-            _tell(f"engram: compiling for this machine ({kept}) ...")
+            tell(f"engram: compiling for this machine ({kept}) ...")
             with suppress(RuntimeError):  # this machine allows no further thread
                 threading.Thread(target=self._wait, daemon=True).start()
             atexit.register(self._end)
 
     def on_end(self, occurrence: Any) -> None:
+        if not hasattr(_compiling, "signals"):
+            return
         self._running -= 1
         if self._running == 0:
             gc.set_threshold(*self._threshold)
@@ -87,10 +91,10 @@ class _Progress(event.Listener):
     def _end(self) -> None:
         if self._stage == 1:
             self._stage = 2
-            _tell(f"engram: compiled in {self._seconds:.1f} s")
+            tell(f"engram: compiled in {self._seconds:.1f} s")
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
     """Prints to stderr, if it is there and takes the line: a closed one must not stop a compilation."""
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
@@ -99,10 +103,9 @@ def _tell(line: str) -> None:
 
 if numba.config.DISABLE_JIT:
     raise CompileError("engram calls machine code by its address: unset NUMBA_DISABLE_JIT")
+_compiling = threading.local()  # has `signals` while this thread compiles code of engram or for it
 progress = _Progress()
 event.register("numba:compile", progress)
-
-_compiling = threading.local()
 
 
 @contextmanager
@@ -128,8 +131,28 @@ def _interrupts_between_functions() -> Iterator[None]:
 _failures: dict[int, str] = {}  # the first one by thread
 
 
-def _listen() -> None:
-    """Stores the exceptions of compiled functions for `raise_failure`; Python would only print them."""
+_calls = threading.local()  # depth: of calls of searches within each other
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """A call of a search: exceptions of compiled functions are for `raise_failure` at its end."""
+    listen()
+    depth = _calls.depth = getattr(_calls, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _calls.depth = depth - 1
+
+
+def listen() -> None:
+    """Stores the exceptions of compiled functions for `raise_failure`; Python would only print them.
+
+    Called before such functions, because another part of the program may have set a hook of its own. Outside of a
+    search's call one that is stored was raised by a function of the program.
+    """
+    if _failures and not getattr(_calls, "depth", 0) and (failure := _failures.pop(threading.get_ident(), None)):
+        tell(f"engram: ignored, outside of a search: {failure}")
     if getattr(sys.unraisablehook, "__name__", "") == "keep_failure":
         return
     before = sys.unraisablehook
@@ -240,6 +263,7 @@ class _Compiled(_Kept):
         without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(function, targetoptions=options | without, pipeline_class=_Linking)
         self._options = options
+        self._constants: str | None = None  # of a user's function, when it was compiled
         with caching(function, "inner") as is_cached:  # now, while the file still holds the code that was loaded
             self._is_cached = is_cached
 
@@ -259,6 +283,14 @@ class _Compiled(_Kept):
             with caching(self.py_func, "inner"):
                 self.enable_caching()
         return super().compile(sig)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """As Numba's, for a caller that is being compiled; code with earlier constants of a user is made anew."""
+        if not self.py_func.__code__.co_filename.startswith(PACKAGE):
+            before, self._constants = self._constants, constants_of(self.py_func)
+            if before not in (None, self._constants):
+                self._reset_overloads()
+        return super().get_call_template(args, kws)
 
     def add_overload(self, result: Any) -> None:
         self.overloads[tuple(result.signature.args)] = result  # compiled callers look here, Python's calls do not
@@ -306,9 +338,9 @@ class Callback:
       arguments: Numba types of the arguments.
 
     The first use of `address` compiles the function or loads it from the cache. This happens once in a process for a
-    function and its types, because Numba never frees machine code and games of all sizes share their functions. No
-    exception can leave a C function: operators report failure by their result, and `raise_failure` says what a user's
-    function has raised.
+    function, its types, and the numbers, texts and arrays that it takes from its module, because Numba never frees
+    machine code and games of all sizes share their functions. No exception can leave a C function: operators report
+    failure by their result, and `raise_failure` says what a user's function has raised.
     """
 
     code: ClassVar[dict[Any, CFunc]] = {}
@@ -320,11 +352,15 @@ class Callback:
         self.function = getattr(function, "py_func", function)
         self.returns = returns
         self.arguments = arguments
-        self._key = (self.function, returns, arguments)
+        self._key = self._present_key()
+
+    def _present_key(self) -> tuple[Any, ...]:
+        return self.function, self.returns, self.arguments, constants_of(self.function)
 
     @property
     def address(self) -> int:
         """Address of the machine code, for `call`."""
+        self._key = self._present_key()
         compiled_function = self.code.get(self._key)
         if compiled_function is None:
             with lock:
@@ -334,7 +370,6 @@ class Callback:
 
     @_interrupts_between_functions()
     def _compile(self, *, checked: bool = False) -> CFunc:
-        _listen()
         options = _OPTIONS | {"boundscheck": True, "error_model": "python"} if checked else _OPTIONS
         with caching(self.function) as is_cached:
             if self.function.__code__.co_flags & _YIELDS:
@@ -355,6 +390,7 @@ class Callback:
     @property
     def from_python(self) -> Callable[..., Any]:
         """The machine code as a Python function of addresses and numbers."""
+        listen()
         function = self.python.get(self._key)
         if function is None:
             kinds: dict[Any, Any] = {types.float64: ctypes.c_double, types.uint64: ctypes.c_uint64}

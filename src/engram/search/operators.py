@@ -114,7 +114,7 @@ class Definition:
         self.threads, self.chance, self.rewards = limits["threads"], limits["chance"], limits["rewards"]
         self.check, self.policy, self.kind = check, policy, kind
         self.name: str = function.__name__
-        self.__doc__ = function.__doc__
+        self.__doc__, self.__module__ = function.__doc__, function.__module__
         self.function = function
         for key, value in parameters.items():
             if not (value is None or isinstance(value, Real | Parameter | Record | Column | np.ndarray)):
@@ -144,6 +144,9 @@ class Definition:
 
     def __repr__(self) -> str:
         return f"{self.name} without its parentheses"
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # pickled by its name in its module, as a function is
 
     def __call__(self, /, **values: Any) -> Operator:
         for key in values.keys() - self.parameters.keys():

@@ -20,6 +20,7 @@ from engram.games.state import State
 from engram.native import clock
 from engram.native.addressed import Addressed
 from engram.native.buffers import buffers
+from engram.native.jit import listen
 from engram.native.team import Team
 from engram.rng import derive_seed, rng_dtype, seed_all
 from engram.search import kernel
@@ -195,6 +196,7 @@ class Workspace(Addressed):
         Raises:
           InvalidParameter: a rule needs a budget, and there is none.
         """
+        listen()
         if budget == self._bound_for:
             return
         selection, columns = self.assembly.selection, self.trees[0].columns
