@@ -170,7 +170,7 @@ def is_sentence(text: str) -> bool:
 
 def last_board(raw: bytes) -> boards.Board:
     """The board after the main line, all of it read and played by sgfmill."""
-    file = sgf.Sgf_game.from_bytes(raw)
+    file = sgf.Sgf_game.from_bytes(raw, override_encoding="ISO-8859-1")  # a damaged file may name none that exists
     board = boards.Board(file.get_size())
     for node in file.get_main_sequence():
         board.apply_setup(*node.get_setup_stones())

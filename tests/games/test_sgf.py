@@ -85,6 +85,12 @@ def test_a_character_whose_second_byte_is_a_backslash_or_bracket_hides_no_move(c
     assert [action for _, action in read_sgf(raw).moves] == [2 * 9 + 2, 3 * 9 + 3, 4 * 9 + 4]
 
 
+def test_a_file_that_mixes_two_encodings_loses_no_move():
+    comment = "好".encode()  # its last byte and the bracket after it are one character of GB18030
+    raw = b"(;SZ[9]CA[GB18030]PB[" + "李昌镐".encode("gb18030") + b"];B[ee]C[" + comment + b"];W[cc];B[gg];W[gc])"
+    assert len(read_sgf(raw).moves) == 4
+
+
 @pytest.mark.parametrize("charset", ["Shift_JIS", "Big5", "GBK", "GB18030"])
 @pytest.mark.parametrize("text", ["你好吗", "围棋", "あいう", "棋譜", "plain"])
 @pytest.mark.parametrize("ending", ["\\]", "\\\\", ""])

@@ -151,7 +151,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
     try:
-        tree = parse_sgf_game(_in_utf_8(raw))
+        tree = _tree(raw)
         _tidy(tree)
         file = sgfmill_sgf.Sgf_game.from_coarse_game_tree(tree)
         root = file.get_root()
@@ -327,6 +327,29 @@ def _is_encoding(charset: str) -> bool:
     except (LookupError, ValueError):
         return False
     return True
+
+
+def _tree(raw: bytes) -> Any:
+    """The tree of a file as it is, or as UTF-8: the one with more in its main line, for a file may mix encodings.
+
+    Raises:
+      ValueError: it has none.
+    """
+    trees: list[tuple[int, Any]] = []
+    for text in dict.fromkeys((_in_utf_8(raw), raw)):
+        try:
+            tree = node = parse_sgf_game(text)
+        except ValueError as error:
+            fault = error
+            continue
+        size = sum(map(len, node.sequence))
+        while node.children:
+            node = node.children[0]
+            size += sum(map(len, node.sequence))
+        trees.append((size, tree))
+    if not trees:
+        raise fault
+    return max(trees, key=lambda pair: pair[0])[1]
 
 
 def _in_utf_8(raw: bytes) -> bytes:
