@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -26,16 +27,20 @@ def free_port() -> int:
 class Served:
     """A server of the page in a process of its own, which can be killed and started again at its address."""
 
-    def __init__(self, folder: Path, *options: str, stderr: int | None = None):
+    def __init__(
+        self, folder: Path, *options: str, stderr: int | None = None, environment: dict[str, str] | None = None
+    ):
         self.port = free_port()
-        self.folder, self.options, self.stderr = folder, options, stderr
+        self.folder, self.options, self.stderr, self.environment = folder, options, stderr, environment
         self.start()
 
     def start(self) -> None:
         command = "from engram.cli.app import main; main()"
+        opens = [] if self.environment else ["--no-open"]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", command, "serve", "--no-open", "--port", str(self.port), *self.options],
+            [sys.executable, "-c", command, "serve", *opens, "--port", str(self.port), *self.options],
             stdout=subprocess.PIPE, stderr=self.stderr, text=True, cwd=self.folder,
+            env={**os.environ, **self.environment} if self.environment else None,
         )  # fmt: skip
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()

@@ -761,6 +761,17 @@ def test_only_this_page_with_the_token_is_answered(client, headers, status):
     assert TOKEN not in answer.text and "default-src 'self'" in answer.headers["content-security-policy"]
 
 
+def test_a_code_gives_the_token_once():
+    with client_of(code="the-code") as client:
+        del client.headers["authorization"]
+        for code, status in (("another", 404), ("", 404), ("the-code", 200), ("the-code", 404)):
+            answer = client.post("/token", json={"code": code})
+            assert answer.status_code == status and (TOKEN in answer.text) is (status == 200)
+        assert client.post("/token", json={"code": "x"}, headers={"origin": "http://evil.example"}).status_code == 403
+    with client_of() as client:
+        assert client.post("/token", json={"code": ""}).status_code == 404
+
+
 def test_the_page_itself_needs_no_token_and_holds_none(client):
     client.headers.pop("authorization")
     page = client.get("/")

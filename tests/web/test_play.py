@@ -1,14 +1,16 @@
 """The page in a real browser: games by click and by keyboard, analysis, files, and a server that goes and comes."""
 
+import os
 import re
 import signal
+import time
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
 
 import engram
-from tests.web.browser import Served
+from tests.web.browser import Served, Visit
 
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=120_000)
@@ -512,6 +514,31 @@ def test_two_pages_on_one_server(visit):
         expect(page.locator(".analysis .progress")).to_contain_text("thinking")
         expect(page.locator(".history button.main")).to_have_text([column])
         page.get_by_role("button", name="Stop").click()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the browser of this test is a shell script")
+def test_the_browser_that_is_opened_gets_the_token_by_a_code_for_one_use(browser, tmp_path):
+    opened, script = tmp_path / "opened", tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.part && mv {opened}.part {opened}\n')
+    script.chmod(0o755)
+    server = Served(tmp_path, environment={"BROWSER": f"{script} %s"})
+    try:
+        while not opened.exists():
+            assert server.process.poll() is None
+            time.sleep(0.05)
+        address, token = opened.read_text(), server.address.partition("token=")[2]
+        assert "#code=" in address and token not in address
+        first = Visit(browser, address)
+        assert "code" not in first.page.url
+        first.page.reload()
+        expect(first.page.locator("body.ready")).to_have_count(1)
+        second = browser.new_context().new_page()
+        second.goto(address)
+        expect(second.locator("main")).to_contain_text("The token is missing or wrong")
+        first.close()
+        second.context.close()
+    finally:
+        server.close()
 
 
 def test_without_the_token_the_page_says_so(browser, served):

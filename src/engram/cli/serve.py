@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import threading
 from typing import Annotated, Optional
@@ -56,16 +57,17 @@ def serve(
     listener = _listener(host, port)
     if host not in LOOPBACK and (":" in host or host.replace(".", "").isdecimal()):
         host = listener.getsockname()[0]  # a number as browsers write it
+    code = secrets.token_urlsafe(24)
     settings = Settings(
-        token=token, game=game, search=search, database=database, max_searches=max_searches, allow_files=allow_files,
-        typed=tuple(name for name in ("game", "search") if is_typed(context, name)),
+        token=token, code=code, game=game, search=search, database=database, max_searches=max_searches,
+        allow_files=allow_files, typed=tuple(name for name in ("game", "search") if is_typed(context, name)),
         hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host.lower()),
     )  # fmt: skip
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{listener.getsockname()[1]}/#token={token}"
+    address = f"http://{shown}:{listener.getsockname()[1]}/#"
     if host not in LOOPBACK:
         say(f"warning: anyone who reaches {host} and knows the address can use this machine's searches")
-    typer.echo(address)
+    typer.echo(f"{address}token={token}")
     app = application(settings)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False,
@@ -75,7 +77,7 @@ def serve(
         import webbrowser
 
         # On a thread: a browser in the terminal runs until it is left, and waits for the server meanwhile.
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        threading.Thread(target=webbrowser.open, args=(f"{address}code={code}",), daemon=True).start()
 
     class PageServer(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

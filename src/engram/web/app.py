@@ -46,13 +46,15 @@ class Settings:
     """Settings from the command line.
 
     Attributes:
-      token: every request to `/api/` must carry it. hosts: names of this server.
+      token: every request to `/api/` must carry it. code: gives the token to the first page with it; empty: none.
+      hosts: names of this server.
       game, search: those that the page begins with. typed: which of the two win over what the page has kept.
       database: of results. max_searches: that may run at once.
       allow_files: whether texts of the page may name files of the machine.
     """
 
     token: str
+    code: str = ""
     hosts: tuple[str, ...] = LOOPBACK
     game: str = "connect_four"
     search: str = "uct"
@@ -68,6 +70,7 @@ class Server:
     def __init__(self, settings: Settings):
         self.settings = settings
         self.id = secrets.token_urlsafe(9)
+        self._codes = {settings.code} - {""}
         self.sessions = Sessions(settings.max_searches)
         self.records = ResultsReader(settings.database, self._allows)
         self.runs = Runs(settings.database, self._allows)
@@ -96,6 +99,14 @@ class Server:
             _route("/api/sgf/read", lambda file, _: positions.from_sgf(file), read=bytes),
             _route("/api/sgf/write", lambda fields, _: {"sgf": positions.to_sgf(self._line(fields))}),
         ]
+
+    def token(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """The token, for the code of the browser that `engram serve` opens: other users may read its arguments."""
+        try:
+            self._codes.remove(fields.text("code"))
+        except KeyError:
+            raise Missing("this code has been used, or was none") from None
+        return {"token": self.settings.token}
 
     def setup(self, fields: Fields, names: dict[str, Any]) -> Any:
         """All data that the page loads once."""
@@ -203,6 +214,7 @@ def application(settings: Settings) -> Starlette:
     app = Starlette(
         routes=[
             Route("/", _page),
+            _route("/token", server.token),
             *server.routes(),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],

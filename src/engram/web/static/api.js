@@ -5,17 +5,26 @@ const ALIVE_MS = 2000;
 const HANGS_MS = 10000;
 let token = localStorage.getItem(KEY) ?? "";
 addEventListener("storage", ({ key, newValue }) => { if (key === KEY && newValue) token = newValue; }); // from another tab
+let trade; // of the code in the address for the token
 let heardAt = 0; // when the server last sent anything
 
-/** The fields after `#` in the address; a token is taken out of it. */
+/** The fields after `#` in the address; a token, or the code for one, is taken out of it. */
 export function addressFields() {
   const fields = new URLSearchParams(location.hash.slice(1));
-  if (fields.has("token")) {
-    token = fields.get("token");
+  if (fields.has("token") || fields.has("code")) {
+    token = fields.get("token") ?? token;
+    if (fields.has("code")) trade = tokenFor(fields.get("code"));
     fields.delete("token");
+    fields.delete("code");
     history.replaceState(null, "", location.pathname + (fields.size ? "#" + fields : ""));
   }
   return fields;
+}
+
+/** Takes the token that the server gives for a code; a used one leaves the token that was kept. */
+async function tokenFor(code) {
+  const response = await fetch("/token", { method: "POST", body: JSON.stringify({ code }) }).catch(() => null);
+  if (response?.ok) ({ token } = await response.json());
 }
 
 /** Keeps a token that the server has taken, so that a link with a wrong one replaces none. */
@@ -44,6 +53,7 @@ function tell(answers) {
 
 async function request(path, options = {}) {
   let response;
+  await trade;
   const present = token; // a link may bring another one meanwhile
   try {
     response = await fetch(`/api/${path}`, { ...options, headers: { ...options.headers, authorization: `Bearer ${present}` } });
