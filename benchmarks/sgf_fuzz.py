@@ -173,6 +173,8 @@ def last_board(raw: bytes) -> boards.Board:
     file = sgf.Sgf_game.from_bytes(raw, override_encoding="ISO-8859-1")  # a damaged file may name none that exists
     board = boards.Board(file.get_size())
     for node in file.get_main_sequence():
+        for name in {"B", "W", "AB", "AW", "AE"} & set(node.properties()):  # spaces in a point are no part of it
+            node.set_raw_list(name, [b"".join(value.split()) for value in node.get_raw_list(name)])
         board.apply_setup(*node.get_setup_stones())
         colour, point = node.get_move()
         if point is not None:

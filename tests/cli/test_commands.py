@@ -240,6 +240,13 @@ def test_the_shell_completes_commands():
     assert shown.stdout.split() == ["match", "move", "memory"]
 
 
+def test_bench_of_searches_is_beside_uct():
+    searches = ["--search", "uct(exploration=0.5)", "--search", "rave"]
+    records = engram_json("bench", "-g", "tic_tac_toe", "--seconds", "0.3", "-n", "500", *searches)
+    assert [record["what"] for record in records] == ["uct(exploration=0.5)", "rave"]
+    assert all(record["peer"] == "uct" and record["ratio"] > 0.0 < record["per_second"] for record in records)
+
+
 def test_bench_of_a_users_game_has_no_empty_columns(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("from engram.games.catalogue import game\n\n\ndef mine():\n    return game('tic_tac_toe')\n")
@@ -419,6 +426,7 @@ def test_input_that_is_no_text_is_refused_in_a_sentence():
     ("command", "sentence"),
     [
         (["bench", "--network", "go9", "-g", "go:9", "-g", "go:7"], "one game at a time"),
+        (["bench", "--network", "go9", "--search", "uct"], "leave --search out"),
         (["results", "1", "--ratings"], "leave the number out"),
         (["results", "1", "2", "--games"], "--games shows the games of one match"),
         (["move", "-n", "9", "--only", "3", "--save", "x"], "leave --only out"),

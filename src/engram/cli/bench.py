@@ -18,7 +18,7 @@ from engram.cli.tables import print_table
 ROUNDS = 9
 COLUMNS = {
     "game": ("game", ""), "what": ("what", ""), "per_second": ("a second", ",.0f"), "peer": ("peer", ""),
-    "peer_per_second": ("peer a second", ",.0f"), "ratio": ("ratio", ".1f"),
+    "peer_per_second": ("peer a second", ",.0f"), "ratio": ("ratio", ".3g"),
     "moves_per_second": ("moves a second", ",.0f"),
 }  # fmt: skip
 """By the key of a row: heading and format."""
@@ -33,6 +33,9 @@ def bench(
     simulations: Annotated[int, whole("Simulations of one search.", "--simulations", "-n")] = 10_000,
     seconds: Annotated[float, real("Seconds for each figure.", low=0.05, high=1e5)] = 2.0,
     peer: Annotated[bool, option("Compare with OpenSpiel's C++ MCTS, if it is installed.", "--peer/--no-peer")] = True,
+    search: Annotated[
+        Optional[list[str]], option("A search instead, beside uct; repeat for several.", "--search")
+    ] = None,
     network: Annotated[Optional[str], option("A network instead, such as go9, alone and in searches.")] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -42,13 +45,19 @@ def bench(
             from engram.cli.bench_network import measure_network
             from engram.errors import InvalidParameter
 
+            if search:
+                raise InvalidParameter("--network measures a network: leave --search out")
             if game and len(game) > 1:
                 raise InvalidParameter("--network measures one game at a time: name one")
             rows = measure_network(network, game[0] if game else None, seconds=seconds, live=live)
         else:
-            from engram.cli.bench_games import measure_games
+            from engram.cli.bench_games import measure_games, measure_searches
 
-            rows = measure_games(game, simulations=simulations, seconds=seconds, peer=peer, live=live)
+            options_of_both: dict[str, Any] = {"simulations": simulations, "seconds": seconds, "live": live}
+            if search:
+                rows = measure_searches(game, search, **options_of_both)
+            else:
+                rows = measure_games(game, peer=peer, **options_of_both)
     if as_json:
         return print_json(rows)
     print_table(

@@ -1,4 +1,4 @@
-"""Measurements of `engram bench` on games: rollouts, uniform and heavy, and simulations of UCT."""
+"""Measurements of `engram bench` on games: rollouts, uniform and heavy, and simulations of searches."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class _Rollouts:
         return moves / 500
 
 
-def _search_work(game: Game, simulations: int) -> Work:
-    """One UCT search from the first state where a player moves, again and again with other seeds."""
-    search = Search(game, "uct")
+def _search_work(game: Game, simulations: int, preset: str = "uct") -> Work:
+    """One search from the first state where a player moves, again and again with other seeds."""
+    search = Search(game, preset)
     search.warm_up()
     state, seeds, draws = game.initial_state(), count(1), random.Random(1)
     while game.has("chance") and game.to_play(state) == NATURE:
@@ -139,4 +139,22 @@ def measure_games(
             rows.append(figures(game.name, what, rates[what], moves=rollout.mean_moves()))
         name, peer_rates = "OpenSpiel C++ MCTSBot", rates.get("peer")
         rows.append(figures(game.name, "simulations", rates["simulations"], peer=name, peer_rates=peer_rates))
+    return rows
+
+
+def measure_searches(
+    games: list[str] | None, searches: list[str], *, simulations: int, seconds: float, live: Live
+) -> list[dict[str, Any]]:
+    """The rows of each search on each game: its simulations a second, beside those of `uct`.
+
+    Args:
+      searches: specifications. games, simulations, seconds, live: as in `measure_games`.
+    """
+    rows = []
+    for game in map(game_of, games or DEFAULT_GAMES):
+        live.line(f"measuring {game.name}...")
+        works = {text: _search_work(game, simulations, text) for text in ("uct", *searches)}
+        rates = in_turns(works, seconds)
+        for text in dict.fromkeys(searches):
+            rows.append(figures(game.name, text, rates[text], peer="uct", peer_rates=rates["uct"]))
     return rows
