@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -170,6 +171,7 @@ def is_sentence(text: str) -> bool:
 
 def last_board(raw: bytes) -> boards.Board:
     """The board after the main line, all of it read and played by sgfmill."""
+    raw = re.sub(rb"SZ\s*\[\s*\]", b"", raw)  # an empty size is the default
     file = sgf.Sgf_game.from_bytes(raw, override_encoding="ISO-8859-1")  # a damaged file may name none that exists
     board = boards.Board(file.get_size())
     for node in file.get_main_sequence():

@@ -198,7 +198,8 @@ def bind(
     in_order = [parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
     for name, value in specification.by_name(in_order, None if open_ended else types).items():
         what = f"{specification.name}: {name}"
-        part = parts.get(name) if parts and value is not None else None
+        is_number = types.get(name) in (bool, int, float)  # an option of the function, not a part of that name
+        part = parts.get(name) if parts and value is not None and not is_number else None
         passed[name] = typed(what, value, types.get(name, Any)) if part is None else _part(what, value, part, parts)
     try:
         signature.bind(**passed)

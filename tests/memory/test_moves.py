@@ -214,7 +214,7 @@ def test_saved_with_its_tree_and_gone_on_with_bit_for_bit(tmp_path):
     for changed in ({"moves": moves} for moves in (*spoilt, arrays["moves"][:4], np.zeros(14), None)):
         with pytest.raises(InvalidFile):
             persistence.load_state_dict(about, changed, "a file")
-    with pytest.raises(InvalidFile, match="no memory of moves"):
+    with pytest.raises(InvalidFile, match="no table of moves"):
         persistence.load_state_dict({}, arrays, "a file")
     assert full.extensions[0].store.tobytes() == second.extensions[0].store.tobytes()
 

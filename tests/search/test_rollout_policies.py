@@ -18,7 +18,7 @@ from engram.registry import Registry
 from engram.rng import new_rng, random_below
 from engram.search.extension import Extension
 from engram.search.extensions.move_averages import average_dtype, follow_averages, mast
-from engram.search.operators import OPERATORS, Record, after_backup, rollout
+from engram.search.operators import OPERATORS, Column, Record, after_backup, rollout
 from engram.search.tree import CHANCE, PLAYER_1, nodes_of
 
 game_played = np.dtype([("value", np.float64), ("count", np.int64), ("in_tree", np.int64), ("moves", np.int32, (120,))])
@@ -204,6 +204,32 @@ def test_mast_plays_through_texts_threads_forks_and_other_presets():
     assert together[0].visits.tolist() == together[1].visits.tolist()  # each tree has means of its own
 
 
+def test_mast_goes_to_a_file_with_its_tree(tmp_path):
+    searches = [engram.Search("connect_four", "uct(rollout=mast)") for _ in range(2)]
+    start, limit = searches[0].game.initial_state(), engram.Limit(simulations=300)
+    searches[0].run(start, limit, seed=1)
+    searches[0].save(tmp_path / "tree")
+    searches[1].load(tmp_path / "tree")
+    results = [search.run(start, limit) for search in searches]
+    assert results[0].moves == results[1].moves
+
+
+def test_a_policy_in_go_fills_no_eye_and_passes_last():
+    game = engram.game("go:5")
+    alive = ".X.XX\nXXXXX\nOOOOO\nOO.O.\nOOOOO\n"
+    for diagram, moves in (
+        (alive + "X to play", ["pass"]),
+        (alive + "O to play", ["pass"]),
+        ("", [game.action_name(action) for action in range(25)]),
+    ):
+        state = game.parse_state(diagram) if diagram else game.initial_state()
+        actions = np.zeros(game.num_actions, np.int32)
+        count = game.callbacks["rollout_actions"].from_python(state.ctypes.data, actions.ctypes.data)
+        assert [game.action_name(action) for action in actions[:count]] == moves
+    _, games = search_and_games(game, uct(rollout=drawn()), 100)
+    assert max(len(in_rollout) for *_, in_rollout in games) < 3 * 25
+
+
 # --------------------------------------------------------------------------------------- refusals
 
 
@@ -222,9 +248,13 @@ def test_a_policy_that_chooses_no_legal_move_is_named():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: uct(rollout="lazy"), "rollout is 'uniform', 'heavy', a rollout operator"),
-        (lambda: uct(rollout=first), "rollout is 'uniform', 'heavy', a rollout operator"),
-        (lambda: uct(rollout=rave().selection), "rollout is 'uniform', 'heavy', a rollout operator"),
+        (lambda: uct(rollout="lazy"), "no rollout policy is called 'lazy'; there are uniform, heavy, mast"),
+        (lambda: uct(rollout=first), r"rollout=first lacks its parentheses: first\(\)"),
+        (lambda: uct(rollout=mast), r"rollout=mast lacks its parentheses: mast\(\)"),
+        (lambda: uct(rollout=rave().selection), "rollout is a name, a rollout operator with its numbers"),
+        (lambda: uct(rollout=np.zeros(2)), "rollout is a name, a rollout operator with its numbers"),
+        (lambda: uct(rollout=Extension), "rollout is a name, a rollout operator with its numbers"),
+        (lambda: rollout(row=Column(average_dtype))(lambda *_: 0), "sees no tree, and so no column row"),
         (lambda: preset("uct(rollout=mst)"), "no rollout policy is called 'mst'; did you mean 'mast'"),
         (lambda: preset("uct(rollout=mast(temperature=0))"), "temperature must be in"),
         (lambda: puct(network="connect_four", rollout=first()), "needs a rollout_share"),
@@ -244,6 +274,8 @@ def test_rollouts_that_are_no_policy_are_refused(make, words):
         (replace(uct(rollout="heavy"), evaluation=lambda state, rng: 0.0), "an evaluation takes the place of rollouts"),
         (uct(rollout=Extension("the idle extension")), "the idle extension has no rollout policy"),
         (uct(rollout=mast(), threads=2), "threads on one tree do not go with MAST"),
+        (replace(puct(network="connect_four"), extensions=(mast(),)), "leave the policy follow_averages out"),
+        (uct(rollout=lambda state, player, actions, count, rng, parameters: 0), "a rule needs its decorator"),
     ],
 )
 def test_policies_that_conflict_are_refused(rule, words):

@@ -212,6 +212,8 @@ class _Play:
                 continue
             if game.address("prior"):
                 self._prior(legal)
+            if game.address("rollout_actions"):
+                self._rollout_actions(legal)
             for corrector in ("endings", "tactics"):
                 if game.address(corrector):
                     self._corrected(corrector)
@@ -381,6 +383,15 @@ class _Play:
         self._must((moves[1 + game.max_moves :] == _UNWRITTEN).all(), f"{policy}_moves wrote beyond its buffer")
         valid = bool(((written >= 0) & (written < 2 * game.num_actions)).all())
         self._must(valid, f"{policy}_moves wrote a number that is no move")
+
+    def _rollout_actions(self, legal: list[int]) -> None:
+        self._copy()
+        actions = buffers(self._game.num_actions, np.int32, spare=SLACK)
+        count = self._call("rollout_actions", self._copied.ctypes.data, actions.ctypes.data)
+        named = actions[: max(0, min(count, len(legal)))].tolist()
+        valid = count == len(set(named)) > 0 and set(named) <= set(legal)
+        self._must(valid, "rollout_actions names no action, one twice, or one that is not legal")
+        self._keeps_copy("rollout_actions")
 
     def _prior(self, legal: list[int]) -> None:
         self._copy()

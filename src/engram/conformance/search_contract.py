@@ -27,7 +27,7 @@ from engram.native.jit import raise_failure
 from engram.native.messages import place_of
 from engram.rng import new_rng
 from engram.search.evaluation import Evaluation
-from engram.search.extension import Extension, ExtensionOrFactory, assemble
+from engram.search.extension import Extension
 from engram.search.operators import Operator
 from engram.search.preset import Preset
 from engram.search.selection import ucb1
@@ -37,6 +37,7 @@ from engram.trees import saving
 
 TRIAL_SIMULATIONS = 200
 TRIAL_S = 5.0
+POLICY_GAMES = 32
 SIMULATIONS = 1000
 CHECK_S = 10.0
 """Seconds in the child process for so many simulations: a slow rule meets fewer there than outside."""
@@ -118,6 +119,8 @@ def check_preset(
     for game in searched:
 
         def trial(game: Game = game) -> None:
+            if preset.evaluator is None and game.compiled:
+                _check_states(game, preset, simulations, seed)
             _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, seconds), exact, enters)
 
         def run(game: Game = game) -> list[np.ndarray]:
@@ -152,17 +155,31 @@ def check_preset(
 
 
 def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> None:
-    """Checks at each leaf of a search that its state is the one that its moves lead to; the evaluation leaves it."""
-    middle = sum(game.bounds or (0.0, 0.0)) / 2.0
+    """Checks at each leaf of a search that its state is the one that its moves lead to; the evaluation leaves it.
+
+    A rollout policy then plays from there, in Python's steps, and leaves each state as it is.
+    """
+    middle, policies = sum(game.bounds or (0.0, 0.0)) / 2.0, []
+    sources: list[Any] = list(preset.extensions)
+    if isinstance(preset.rollout, Operator):
+        policies.append(preset.rollout)
+    elif not isinstance(preset.rollout, str):
+        sources.append(preset.rollout)
+
+    def without_policy(source: Any, game: Game) -> Extension:
+        extension: Extension = source(game) if callable(source) else source
+        if extension.rollout is None:
+            return extension
+        policies.append(extension.rollout)
+        return replace(extension, rollout=None)
 
     def constant(state, rng):  # type: ignore[no-untyped-def]
         return middle
 
-    with_policy = (
-        preset.extensions if isinstance(preset.rollout, str | Operator) else (*preset.extensions, preset.rollout)
-    )
-    extensions = tuple(partial(_without_rollout, part) for part in with_policy)
+    extensions = tuple(partial(without_policy, source) for source in sources)
     work = Workspace(game, replace(preset, evaluation=constant, rollout="uniform", extensions=extensions))
+    numbers, rng = [policy.bind(simulations) for policy in policies], new_rng(seed)
+    draw = np.random.default_rng(seed)
 
     def check() -> None:
         state = game.initial_state()
@@ -172,31 +189,28 @@ def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> No
             raise InvalidParameter(
                 f"{preset.text}: a prior, a hook or a heuristic changes the state, and must leave it"
             )
+        while policies and work.total_done() <= POLICY_GAMES and not game.is_over(state):
+            begin_step()
+            actions, player, buffer = (
+                np.array(game.legal_actions(state), np.int32),
+                game.to_play(state),
+                game.new_buffer(),
+            )
+            game.write(buffer, state)
+            place = int(draw.integers(len(actions)))
+            if player != NATURE:
+                listed = buffers(len(actions), np.int32)
+                listed[:] = actions
+                places = listed.ctypes.data, len(actions), rng.ctypes.data, numbers[0].address
+                place = policies[0].definition.callback.from_python(buffer.ctypes.data, player, *places)
+                raise_failure()
+                if game.hash(game.read(buffer)) != game.hash(state):
+                    raise InvalidParameter(f"{policies[0]}: a rollout policy changes the state, and must leave it")
+                if not 0 <= place < len(actions):
+                    return  # the search itself says so
+            state = game.play(state, int(actions[place]))
 
     _search(work, min(simulations, TRIAL_SIMULATIONS), seed, after=check)
-    policy = assemble(game, preset).rollout
-    if policy is not None:
-        _check_policy(game, policy, simulations, seed)
-
-
-def _without_rollout(source: ExtensionOrFactory, game: Game) -> Extension:
-    extension = source(game) if callable(source) else source
-    return extension if extension.rollout is None else replace(extension, rollout=None)
-
-
-def _check_policy(game: Game, policy: Operator, simulations: int, seed: int) -> None:
-    """A rollout policy leaves each state of a random game as it is."""
-    state, buffer, rng, numbers = game.initial_state(), game.new_buffer(), new_rng(seed), policy.bind(simulations)
-    draw = np.random.default_rng(seed)
-    while not game.is_over(state):
-        actions, player = np.array(game.legal_actions(state), np.int32), game.to_play(state)
-        game.write(buffer, state)
-        if player != NATURE:
-            places = actions.ctypes.data, len(actions), rng.ctypes.data, numbers.address
-            policy.definition.callback.from_python(buffer.ctypes.data, player, *places)
-            if game.hash(game.read(buffer)) != game.hash(state):
-                raise InvalidParameter(f"{policy}: a rollout policy changes the state, and must leave it")
-        state = game.play(state, int(draw.choice(actions)))
 
 
 def _save_and_load(workspace: Workspace) -> None:

@@ -18,6 +18,7 @@ and these options:
                                           player 0, of the moves from here on
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which also write their moves (`note`)
+    rollout_actions(state, actions) -> n  writes the n ≥ 1 legal actions among which a user's policy of rollouts chooses
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
     endings(state, weights) -> float      corrects a policy where the end of the game is in question, and returns the
                                           exact value for the player to move where the game can be won at once, or nan
@@ -86,6 +87,7 @@ class GameFunctions(RequiredFunctions, total=False):
     heavy_rollout: Function | None
     rollout_moves: Function | None
     heavy_rollout_moves: Function | None
+    rollout_actions: Function | None
     prior: Function | None
     endings: Function | None
     tactics: Function | None
@@ -149,6 +151,7 @@ def callbacks_of(name: str, functions: Mapping[str, Any], state_dtype: np.dtype)
         "heavy_rollout": (real, (record, rng)),
         "rollout_moves": (real, (record, rng, actions)),
         "heavy_rollout_moves": (real, (record, rng, actions)),
+        "rollout_actions": (integer, (record, actions)),
         "prior": (integer, (record, actions, integer, planes)),
         "chance": (integer, (record, actions, integer, planes)),
         "reward": (real, (record,)),

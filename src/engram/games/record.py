@@ -34,7 +34,7 @@ def note(moves, count, room, action, player):
 
 ADDRESSES = (
     "legal_actions", "play", "outcome", "to_play", "hash", "copy", "canonical_hash", "local_pattern", "encode",
-    "encode_history", "rollout", "heavy_rollout", "endings", "chance", "reward",
+    "encode_history", "rollout", "heavy_rollout", "rollout_actions", "endings", "chance", "reward",
 )  # fmt: skip
 game_dtype = np.dtype(
     [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: absent, or not requested
@@ -97,20 +97,22 @@ def random_return(game, state, rng, actions, weights, moves, policy, parameters)
     Args:
       state: address, changed. rng: address. actions, weights: as in `draw_action`; without chance weights may be 0.
       moves: address of an int32 buffer for `note`, which gets the players' moves; 0: none written.
-      policy, parameters: addresses of a `rollout` operator, which chooses the players' moves, and of its numbers; 0:
-        all legal moves are equally likely. Nature draws by its weights.
+      policy, parameters: addresses of a `rollout` operator, which chooses the players' moves (among the game's
+        `rollout_actions`, if it has those), and of its numbers; 0: all legal moves are equally likely. Nature draws by
+        its weights.
     """
     legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
     generator = record_at(rng, rng_dtype)
     log = pointer_at(moves, np.int32)
     room = game.max_moves + 1 if moves != 0 else np.int64(0)
+    list_actions = game.legal_actions if policy == 0 or game.rollout_actions == 0 else game.rollout_actions
     asks_mover = room > 0 or policy != 0 or game.chance != 0 or game.discount != 1.0
     written = np.int64(0)
     total = 0.0
     factor = 1.0
     mover = call(game.to_play, (state,)) if asks_mover else np.int64(0)
     for _ in range(game.max_moves + 1):  # a game that does not end within its bound is faulty
-        count = call(game.legal_actions, (state, actions))
+        count = call(list_actions if mover != NATURE else game.legal_actions, (state, actions))
         if count <= 0 or count > game.num_actions:
             return math.nan
         if mover == NATURE:

@@ -245,7 +245,7 @@ def assemble(game: Game, preset: Preset) -> Assembly:
 
 def _extension(source: ExtensionOrFactory, game: Game) -> Extension:
     if callable(source):
-        check_call("an extension's function", source, "game")
+        check_call("an extension's function (a rule needs its decorator)", source, "game")
     extension = source(game) if callable(source) else source
     if not isinstance(extension, Extension):
         raise InvalidParameter(f"an extension is an engram.Extension, not {extension!r}")
@@ -319,6 +319,9 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     for extension in extensions:
         if preset.evaluator is not None and not extension.evaluator:
             raise InvalidParameter(f"{extension.name} does not go with an evaluator")
+    if assembly.rollout is not None and preset.evaluator is not None and preset.leaf_value == "evaluator":
+        name = assembly.rollout.definition.name
+        raise InvalidParameter(f"the evaluator values every leaf: leave the policy {name} out, or add a rollout_share")
     if preset.evaluation is not None and (assembly.rollout is not None or preset.rollout != "uniform"):
         raise InvalidParameter("an evaluation takes the place of rollouts: leave it or their policy out")
     if preset.threads > 1:

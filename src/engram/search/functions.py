@@ -85,7 +85,7 @@ class Functions:
 
     def _write_rules(self) -> None:
         program, game, preset = self.program, self.game, self.preset
-        program["game"] = game.record()
+        program["game"] = game.record(*([] if self.assembly.rollout is None else ["rollout_actions"]))
         program["selection"] = self.assembly.selection.address
         program["backup"] = self.assembly.backup.address
         program["rollout"] = 0 if self.assembly.rollout is None else self.assembly.rollout.address
@@ -201,6 +201,8 @@ class Functions:
         if status == statuses.EVALUATION and self.preset.evaluator is not None and self.preset.leaf_value != "rollout":
             other = place_of(function.function) if function else "a rollout"
             others = "" if self.preset.leaf_value == "evaluator" else f" or {other}"
+            if policy is not None:
+                others = f" or {_named('rollout policy', policy)}, unless that chose no legal action,"
             if game.bounds is None:
                 return f"the evaluator{others} gave a value, or the game a reward, that is not finite or too large"
             return f"the evaluator{others} {fault}, the bounds of {game.name}'s returns"

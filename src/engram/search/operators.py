@@ -128,6 +128,8 @@ class Definition:
             if isinstance(value, Parameter):
                 fields.append((key, np.float64))
             elif isinstance(value, Column):
+                if kind == "rollout":
+                    raise InvalidParameter(f"{self.name}: a rollout policy sees no tree, and so no column {key}")
                 if not value.name:
                     object.__setattr__(value, "name", key)
                 fields.append((key, np.int64))

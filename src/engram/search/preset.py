@@ -20,7 +20,7 @@ from engram.search.expansion import Expansion
 from engram.search.extension import Extension, ExtensionOrFactory
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.transpositions import transpositions
-from engram.search.operators import Definition, Operator, Record
+from engram.search.operators import OPERATORS, Definition, Operator, Record
 from engram.search.selection import widening
 
 
@@ -37,7 +37,7 @@ class SearchOptions(TypedDict, total=False):
     """
 
     backup: Operator | None
-    rollout: str | Operator | ExtensionOrFactory
+    rollout: str | Operator | ExtensionOrFactory | None
     expand_after: int
     decision: str | None
     num_leaves: int | None
@@ -133,15 +133,7 @@ class Preset:
             if not is_right:
                 raise InvalidParameter(f"{name} must be {what}, not {getattr(self, name)!r}")
         check_call(f"the decision {self.decision}", DECISIONS[self.decision], "value", "visits")
-        policy = self.rollout
-        is_policy = isinstance(policy, Operator) and policy.definition.kind == "rollout"
-        is_learnt = not isinstance(policy, type | Definition | Operator) and (
-            isinstance(policy, Extension) or callable(policy)
-        )
-        if not (is_policy or is_learnt or policy in ("uniform", "heavy")):
-            raise InvalidSpecification(
-                f"rollout is 'uniform', 'heavy', a rollout operator with its numbers or an extension, not {policy!r}"
-            )
+        object.__setattr__(self, "rollout", _policy(self.rollout))
         for kind in ("selection", "backup"):
             operator = getattr(self, kind)
             if not isinstance(operator, Operator) or operator.definition.kind != kind:
@@ -223,6 +215,25 @@ class Preset:
         return self.text
 
 
+def _policy(policy: Any) -> str | Operator | ExtensionOrFactory:
+    """The policy of rollouts that an option stands for.
+
+    Raises:
+      InvalidSpecification: it stands for none.
+    """
+    if isinstance(policy, str):
+        policy = OPERATORS["rollout"][policy]()
+    is_rule = isinstance(policy, Operator) and policy.definition.kind == "rollout"
+    is_maker = callable(policy) and not isinstance(policy, type | Definition)
+    for name, entry in OPERATORS["rollout"].items():
+        if policy is entry:
+            raise InvalidSpecification(f"rollout={name} lacks its parentheses: {name}()")
+    if not (is_rule or is_maker or isinstance(policy, str | Extension)):
+        words = "a name, a rollout operator with its numbers, an extension or a function that makes one"
+        raise InvalidSpecification(f"rollout is {words}, not {policy!r}")
+    return policy  # type: ignore[no-any-return]
+
+
 def described(value: Any, enclosing: tuple[Any, ...] = ()) -> str:
     """A text of a preset's part that is the same in every run: names, numbers and the digests of tables."""
     if any(value is outer for outer in enclosing):
@@ -249,6 +260,6 @@ def described(value: Any, enclosing: tuple[Any, ...] = ()) -> str:
         cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
         return f"{value.__module__}.{value.__qualname__}" + inner([*cells, value.__defaults__, value.__kwdefaults__])
     name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         name += inner((part.name, getattr(value, part.name)) for part in fields(value))
     return name

@@ -42,10 +42,10 @@ def visits(own_budget: int | None, budget: int | None) -> tuple[np.ndarray, np.n
     budget = budget if own_budget is None else own_budget
     if budget is None:
         raise InvalidParameter(
-            "this backup rule is a function of the budget: limit the search by simulations, or give the rule a budget"
+            "this rule is a function of the budget: limit the search by simulations, or give the rule a budget"
         )
     if not math.isfinite(budget) or budget != int(budget) or budget < 1:
-        raise InvalidParameter(f"the budget of a backup rule is a number of simulations, 1 or more, not {budget}")
+        raise InvalidParameter(f"the budget of a rule is a number of simulations, 1 or more, not {budget}")
     n = np.arange(1, min(REACH * int(budget), MAX_ENTRIES) + 1, dtype=np.float64)
     return n, n / budget
 

@@ -31,6 +31,7 @@ from engram.games.go.board import (
     copy_position,
     empty_board,
     has_empty,
+    is_eye,
     is_past,
     key_after,
     lanes_around,
@@ -99,6 +100,28 @@ def legal_actions(state, actions):
             action += 1
     actions[count] = action
     return count + 1
+
+
+_legal_actions = compiled(legal_actions)
+
+
+def rollout_actions(state, actions):
+    """The legal actions without eyes of the mover, and without the pass where there is another."""
+    stride = state.width + _1
+    colour = state.colour
+    kept = 0
+    count = _legal_actions(state, actions)
+    for k in range(count - 1):
+        row, column = divmod(np.int64(actions[k]), np.int64(state.width))
+        point = np.uint64((row + 1) * np.int64(stride) + column + 1)
+        is_own = bits_of(lanes_around(state, point, stride), colour) == ONES
+        if not (is_own and is_eye(state, point, _1 - colour, stride)):
+            actions[kept] = actions[k]
+            kept += 1
+    if kept == 0 and count > 0:
+        actions[0] = actions[count - 1]
+        kept = 1
+    return kept
 
 
 def play(state, action):
@@ -260,6 +283,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         rollout_moves=rollout_moves,
         heavy_rollout=heavy_rollout,
         heavy_rollout_moves=heavy_rollout_moves,
+        rollout_actions=rollout_actions,
         prior=prior,
         endings=endings,
         tactics=tactics,

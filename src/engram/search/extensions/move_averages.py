@@ -13,7 +13,9 @@ from engram.games.game import Game
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_float
+from engram.search.columns import MAX_COUNT, MAX_VALUE, bounded
 from engram.search.extension import Extension
+from engram.search.extensions.stored_table import StoredTable
 from engram.search.operators import OPERATORS, Parameter, Record, after_backup, rollout
 from engram.search.returns import incoming_value
 from engram.search.tree import CHANCE, PLAYER_1, nodes_of
@@ -89,6 +91,7 @@ def mast(temperature: float = 0.2) -> Callable[[Game], Extension]:
         return Extension(
             "MAST", rollout=policy(averages=averages), after_backup=average_moves(averages=averages),
             rollout_moves=True, store=averages, num_bytes=averages.nbytes, chance=True, rewards=True,
+            persistence=StoredTable("averages", averages, bounded(value=MAX_VALUE, count=MAX_COUNT)),
             new_game=partial(averages.fill, np.zeros((), average_dtype)), fork=partial(make, game),
         )  # fmt: skip
 

@@ -7,22 +7,19 @@ V̂_M before its first visit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidFile
 from engram.games.game import Game
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_below
-from engram.search.columns import Advice, Column, advice_dtype
+from engram.search.columns import Advice, Column, advice_dtype, bounded
 from engram.search.extension import Extension
+from engram.search.extensions.stored_table import StoredTable
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_expanded, selection
 from engram.search.selection import ucb_scale
 from engram.search.tree import EXPAND, PLAYER_1, advice_at, children_of, entering, nodes_of, sign_of, statistics
@@ -146,32 +143,6 @@ def ucb1_memory(tree, node, rng, parameters):
     return best
 
 
-@dataclass(frozen=True)
-class _Persistence:
-    """Saves and loads a memory of moves."""
-
-    entries: np.ndarray
-
-    def state_dict(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Its entries."""
-        return {"kind": "moves"}, {"moves": self.entries}
-
-    def load_state_dict(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
-        """Replaces the entries by those of a file.
-
-        Raises:
-          InvalidFile: they are of another kind, or damaged; nothing has changed.
-        """
-        entries = arrays.get("moves")
-        if about.get("kind") != "moves" or entries is None or entries.dtype != move_dtype:
-            raise InvalidFile(f"{path} holds no memory of moves")
-        counts = entries["count"]
-        sound = (np.abs(entries["advantage"]) <= 2.0 + 1e-6) & (counts >= 0.0) & (counts <= MAX_NUMBER)
-        if entries.shape != self.entries.shape or not sound.all():
-            raise InvalidFile(f"{path} is damaged or of another game: its memory of moves is out of range")
-        self.entries[:] = entries
-
-
 def move_history(
     *, equivalence: float = 5.0, shrinkage: float = 20.0, window: float = 200.0
 ) -> Callable[[Game], Extension]:
@@ -196,7 +167,7 @@ def move_history(
             "the memory of moves", on_expanded=advise(entries=entries), after_backup=learn(entries=entries),
             advice=advice, store=entries, num_bytes=entries.nbytes,
             new_game=partial(entries.fill, np.zeros((), move_dtype)), fork=partial(make, game),
-            persistence=_Persistence(entries), evaluator=False,
+            persistence=StoredTable("moves", entries, bounded(advantage=2.0 + 1e-6, count=MAX_NUMBER)), evaluator=False,
         )  # fmt: skip
 
     return make
