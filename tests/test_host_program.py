@@ -111,8 +111,10 @@ def test_an_exception_of_the_programs_own_callback_blames_no_search(run):
     )
 
 
-def test_constants_of_a_module_take_effect_when_a_game_is_made_again(run):
+@pytest.mark.parametrize("decorator", ["engram.native.jit.compiled", "numba.njit"])
+def test_constants_of_a_module_take_effect_when_a_game_is_made_again(run, decorator):
     lines, errors = run(
+        f"import numba, engram.native.jit; nim.most = {decorator}(nim.most.py_func)\n"
         "for most, result in ((3, 1.0), (2, 0.5), (1, 0.5), (3, 1.0)):\n"
         "    nim.MAX, nim.RESULT = most, result\n"
         "    game = nim.make(); start = game.initial_state(); end = start.copy(); end['left'] = 0\n"
@@ -154,6 +156,17 @@ def test_compilations_of_the_program_are_not_announced(run):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="new code is tried in a forked process")
+def test_code_with_another_constant_is_tried_again(run):
+    lines, errors = run(
+        "for nim.MAX, nim.state['left'] in ((3, 10), (1500, 2000)):\n"
+        "    try: print(len(engram.Search(nim.make()).game.legal_actions(nim.make().initial_state())))\n"
+        "    except engram.EngramError as error: print(error)\n",
+        guard="1",
+    )
+    assert lines[0] == "3" and "nim.py:17 legal_actions: index 3 is outside" in lines[1], (lines, errors)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="new code is tried in a forked process")
 def test_new_code_is_tried_with_many_open_files_and_without_a_standard_output(run):
     program = (
         "import os, resource\n"
@@ -191,7 +204,7 @@ def test_threads_open_new_databases_and_files_at_once(tmp_path, run):
     assert lines == ["{'nim'}"], errors
 
 
-def test_presets_of_operators_go_to_another_process():
+def test_presets_of_operators_can_be_pickled():
     for preset in (uct(exploration=0.5, widening=1.0), puct(backup=td(trace_decay=0.5))):
         copy = pickle.loads(pickle.dumps(preset))
         searches = [engram.Search("connect_four", rule) for rule in (preset, copy)]

@@ -41,15 +41,15 @@ class Signals:
     """Signals of a block that wait for their handlers.
 
     Attributes:
-      interrupted: Ctrl-C has come.
+      interrupted: Ctrl-C has come. handed: it is for a handler of the program.
     """
 
     def __init__(self) -> None:
-        self.interrupted = False
+        self.interrupted = self.handed = False
         self.waiting: dict[int, Handler] = {}  # each signal once, as the system keeps them
 
     def deliver(self) -> None:
-        """Calls the handlers of other signals than Ctrl-C, all of them, though some may raise."""
+        """Calls all handlers that wait, though some may raise; Python's own of Ctrl-C is none of them."""
         error: BaseException | None = None
         while self.waiting:
             number = next(iter(self.waiting))
@@ -68,8 +68,8 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
 
     So a handler that raises, as a limit of time does by SIGALRM, leaves no tree halfway. Python's own handler of Ctrl-C
     is not called, one of the program is. A handler that is set meanwhile stays. In code of the user, below a function
-    with `may_be_interrupted`, handlers are called at once. A further Ctrl-C raises KeyboardInterrupt there, if the
-    first has had no effect for `patience_s`: a Python game or evaluator may never return.
+    with `may_be_interrupted`, those of other signals are called at once. A further Ctrl-C raises KeyboardInterrupt
+    there, if the first has had no effect for `patience_s`: a Python game or evaluator may never return.
 
     Python calls handlers in the main thread alone; elsewhere nothing is delayed.
     """
@@ -98,6 +98,7 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
             heard_at = min(heard_at, time.monotonic())
             signals.interrupted = True
             if _is_hosts(handler):
+                signals.handed = True
                 signals.waiting.setdefault(number, handler)
         elif is_users:
             handler(number, frame)
@@ -153,7 +154,7 @@ def interrupts_later(patience_s: float = math.inf) -> Iterator[Signals]:
         with between_steps(patience_s) as signals:
             yield signals
     finally:
-        if signals.interrupted and not _is_hosts(signal.getsignal(signal.SIGINT)):  # which has been called
+        if signals.interrupted and not signals.handed:
             signal.raise_signal(signal.SIGINT)
 
 

@@ -198,8 +198,9 @@ def bind(
     in_order = [parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
     for name, value in specification.by_name(in_order, None if open_ended else types).items():
         what = f"{specification.name}: {name}"
-        is_number = types.get(name) in (bool, int, float)  # an option of the function, not a part of that name
-        part = parts.get(name) if parts and value is not None and not is_number else None
+        part = parts.get(name) if parts and value is not None else None
+        if part is not None and _is_own(types.get(name, Any), value, part):
+            part = None
         passed[name] = typed(what, value, types.get(name, Any)) if part is None else _part(what, value, part, parts)
     try:
         signature.bind(**passed)
@@ -207,6 +208,13 @@ def bind(
         remedy = "a function named here returns a preset, or another part, and its arguments are options"
         raise InvalidSpecification(f"{specification.name}: {error}; {remedy}") from None
     return passed
+
+
+def _is_own(hint: Any, value: Value, registry: Registry[Any]) -> bool:
+    """Whether an option is one of the function's own, although a part has its name: by its type, or by its value."""
+    part = value if isinstance(value, Specification) else Specification(str(value))
+    is_part = part.name in registry or bool(part.options or part.positional)
+    return hint in (bool, int, float, str) or (hint is Any and not is_part)
 
 
 def call(function: Callable[..., Any], specification: Specification, parts: Parts | None = None, **given: Any) -> Any:

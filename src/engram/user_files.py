@@ -47,6 +47,7 @@ _moved: tuple[Path, Path] | None = None
 """A folder of another machine, and the folder of this machine that holds its files."""
 
 _loading = threading.RLock()
+_running: set[str] = set()  # files whose module has not run to its end
 _displaced: dict[str, dict[str, ModuleType]] = {}
 """Modules of a folder whose names in `sys.modules` belong to others."""
 
@@ -313,15 +314,19 @@ def _neighbours_first(folder: str) -> Iterator[None]:
 
 
 def _module(path: Path) -> ModuleType:
-    with _loading:  # another thread would take a module that has not run to its end
-        return _loaded(path)
-
-
-def _loaded(path: Path) -> ModuleType:
     full = str(path.resolve())
-    for module in list(sys.modules.values()):
-        if getattr(module, "__file__", None) == full:
-            return module
+    module = _loaded(full)
+    if module is None or full in _running:  # another thread runs it, and would have it taken halfway
+        with _loading:
+            module = _loaded(full) or _run(path, full)
+    return module
+
+
+def _loaded(full: str) -> ModuleType | None:
+    return next((module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == full), None)
+
+
+def _run(path: Path, full: str) -> ModuleType:
     name = path.stem
     folder = os.path.dirname(full)
     if name in sys.modules or importlib.util.find_spec(name) is not None:
@@ -329,6 +334,7 @@ def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, full)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    _running.add(full)
     sys.modules[name] = module
     if folder not in sys.path:
         sys.path.append(folder)  # for imports in functions, which run later
@@ -339,4 +345,6 @@ def _loaded(path: Path) -> ModuleType:
         del sys.modules[name]
         cause = str(error) if isinstance(error, EngramError) else failure(error)
         raise InvalidSpecification(f"{path} does not run: {cause}") from error
+    finally:
+        _running.discard(full)
     return module

@@ -327,7 +327,7 @@ def test_an_edited_player_makes_another_match_and_says_so(tmp_path, players):
     code = (
         "import sys; from engram.arena.match import match;"
         "result = match('tic_tac_toe', sys.argv[1] + ':Slow', 'random', games=2, workers=1, database=sys.argv[2]);"
-        "print(result.match_id, result.superseded, 'before a change of these files' in str(result))"
+        "print(result.match_id, result.superseded, 'in another state' in str(result))"
     )
 
     def run():

@@ -89,6 +89,8 @@ def test_a_file_that_mixes_two_encodings_loses_no_move():
     comment = "好".encode()  # its last byte and the bracket after it are one character of GB18030
     raw = b"(;SZ[9]CA[GB18030]PB[" + "李昌镐".encode("gb18030") + b"];B[ee]C[" + comment + b"];W[cc];B[gg];W[gc])"
     assert len(read_sgf(raw).moves) == 4
+    ambiguous = "(;CA[Shift_JIS]SZ[9];B[ee]C[変化‐;W[gg];W[cc];B[dd])".encode("shift_jis")
+    assert [action for _, action in read_sgf(ambiguous).moves] == [40, 20, 30]
 
 
 @pytest.mark.parametrize("charset", ["Shift_JIS", "Big5", "GBK", "GB18030"])

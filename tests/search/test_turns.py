@@ -298,61 +298,74 @@ def test_all_handlers_are_called_and_taken_back_though_one_raises():
 
 
 @pytest.fixture
-def signal_soon():
-    """Sends this process a signal, and takes its handlers back at the end."""
+def signal_within():
+    """A `stop` for a run, which sends this process a signal when it is first asked; handlers come back at the end."""
     numbers = signal.SIGINT, signal.SIGTERM
-    before, timers = [signal.getsignal(number) for number in numbers], []
+    before = [signal.getsignal(number) for number in numbers]
 
-    def send(number, seconds):
-        timers.append(threading.Timer(seconds, os.kill, (os.getpid(), number)))
-        timers[-1].start()
+    def within(number):
+        signals = [number]
 
-    yield send
-    for timer in timers:
-        timer.join()
+        def stop():
+            if signals:
+                os.kill(os.getpid(), signals.pop())
+            return False
+
+        return stop
+
+    yield within
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
 
 
-def test_a_programs_own_handler_of_interrupts_is_called_once(signal_soon):
+def test_a_programs_own_handler_of_interrupts_is_called_once(signal_within):
     search, called = Search(GAME), []
-    search.warm_up()
     signal.signal(signal.SIGINT, lambda number, _: called.append(number))
-    signal_soon(signal.SIGINT, 0.2)
-    assert search.run(GAME.initial_state(), Limit(seconds=20)).stopped == "interrupted"
-    assert called == [signal.SIGINT]
+    result = search.run(GAME.initial_state(), Limit(seconds=60), stop=signal_within(signal.SIGINT))
+    assert result.stopped == "interrupted" and called == [signal.SIGINT]
     with interrupts_later():
         os.kill(os.getpid(), signal.SIGINT)
         assert len(called) == 1
     assert len(called) == 2
 
 
-def test_asyncio_is_cancelled_by_an_interrupt_of_a_search(signal_soon):
+def test_a_handler_of_interrupts_may_restore_another_one(signal_within):
+    called = []
+
+    def first(number, _):
+        called.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the second one ends the program
+
+    signal.signal(signal.SIGINT, first)
+    with interrupts_later():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert called == [signal.SIGINT]
+    with pytest.raises(KeyboardInterrupt), interrupts_later():
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_asyncio_is_cancelled_by_an_interrupt_of_a_search(signal_within):
     search, rounds = Search(GAME), []
-    search.warm_up()
 
     async def main():
         while True:
-            rounds.append(search.run(GAME.initial_state(), Limit(seconds=20)).stopped)
+            result = search.run(GAME.initial_state(), Limit(seconds=60), stop=signal_within(signal.SIGINT))
+            rounds.append(result.stopped)
             await asyncio.sleep(0)
 
-    signal_soon(signal.SIGINT, 0.2)
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
     assert rounds == ["interrupted"]
 
 
-def test_a_handler_that_is_set_during_a_search_stays(signal_soon):
+def test_a_handler_that_is_set_during_a_search_stays(signal_within):
     search, called = Search(GAME), []
-    search.warm_up()
 
     def first(number, _):
         called.append("first")
         signal.signal(signal.SIGTERM, lambda number, _: called.append("second"))
 
     signal.signal(signal.SIGTERM, first)
-    signal_soon(signal.SIGTERM, 0.1)
-    search.run(GAME.initial_state(), Limit(seconds=0.5))
+    search.run(GAME.initial_state(), Limit(seconds=0.5), stop=signal_within(signal.SIGTERM))
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(0.01)
     assert called == ["first", "second"]

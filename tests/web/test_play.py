@@ -523,8 +523,9 @@ def test_the_browser_that_is_opened_gets_the_token_by_a_code_for_one_use(browser
     script.chmod(0o755)
     server = Served(tmp_path, environment={"BROWSER": f"{script} %s"})
     try:
+        end = time.monotonic() + 120
         while not opened.exists():
-            assert server.process.poll() is None
+            assert server.process.poll() is None and time.monotonic() < end
             time.sleep(0.05)
         address, token = opened.read_text(), server.address.partition("token=")[2]
         assert "#code=" in address and token not in address
@@ -532,6 +533,9 @@ def test_the_browser_that_is_opened_gets_the_token_by_a_code_for_one_use(browser
         assert "code" not in first.page.url
         first.page.reload()
         expect(first.page.locator("body.ready")).to_have_count(1)
+        again = first.context.new_page()  # it has the token
+        again.goto(address)
+        expect(again.locator("body")).to_contain_text("Another program has used the code")
         second = browser.new_context().new_page()
         second.goto(address)
         expect(second.locator("main")).to_contain_text("The token is missing or wrong")

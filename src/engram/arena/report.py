@@ -54,7 +54,7 @@ class MatchResult(Standing):
         winners.
       match_id: its number in the database; None in a curve over several matches.
       database: its file or URL; `":memory:"` where nothing is kept, None in a curve.
-      superseded: number of games of these specifications from before a change of their files, which do not count.
+      superseded: number of games of these specifications with their files in another state, which do not count.
       means: with one player, mean returns and their difference. A pair is then won by the side that reaches more on
         the same opening and draws of nature, and it counts as two won games.
     """
@@ -162,7 +162,7 @@ class MatchResult(Standing):
                 ratio = f"{spent.seconds / limit.seconds:.1f}"
                 lines.append(f"{on_one_line(spent.player)} took {ratio} times its {limit.seconds:g} s a move")
         if self.superseded:
-            lines.append(f"{self.superseded} games from before a change of these files are recorded, and do not count")
+            lines.append(f"{self.superseded} games with these files in another state are recorded, and do not count")
         if self.forfeits:
             lines.append(f"{self.forfeits} games were lost by resigning or failing: `engram results --games` says why")
         if self.disputed:

@@ -219,9 +219,13 @@ class Results(Database):
 
     def superseded(self, configuration: Mapping[str, Any]) -> int:
         """Number of games of matches like this one whose files were in another state."""
-        here, rest = configuration["sources"], {**configuration, "sources": ""}
-        others = (record for record in self.matches() if record.configuration.get("sources") not in ("", here))
-        return sum(other.recorded for other in others if {**other.configuration, "sources": ""} == rest)
+        here, rest = json.dumps(configuration["sources"]), {**configuration, "sources": ""}
+        likely = _MATCH.c.configuration.contains(json.dumps(configuration["a"]), autoescape=True)
+        games = sql.select(sql.func.count()).select_from(_GAME)
+        with self.reading() as connection:
+            rows = connection.execute(sql.select(_MATCH.c.id, _MATCH.c.configuration).where(likely)).all()
+            others = [number for number, text in rows if _without_sources(text, here) == rest]
+            return int(connection.scalar(games.where(_GAME.c.match_id.in_(others))) or 0)
 
     def match(self, match_id: int) -> MatchRecord:
         """One match by its number.
@@ -236,6 +240,16 @@ class Results(Database):
             if row is not None:
                 return _match_record(row)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
+
+
+def _without_sources(text: Any, here: str) -> dict[str, Any] | None:
+    """A match's configuration but for the digest of its files; None for one with these files, none or damage."""
+    try:
+        configuration = json.loads(text)
+        is_other = bool(configuration["sources"]) and json.dumps(configuration["sources"]) != here
+        return {**configuration, "sources": ""} if is_other else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
 
 
 def _match_record(row: Any) -> MatchRecord:

@@ -19,6 +19,7 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import Game
 from engram.games.state import State
 from engram.interrupts import interrupts_later
+from engram.native.jit import listening
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import RootMoves, extended_budgets, final_move, is_agreed
 from engram.search.extension import Extension
@@ -247,6 +248,7 @@ class Lockstep(Turns):
                 pool.shutdown()
         return dict(chain.from_iterable(search.result().items() for search in searches))
 
+    @listening()
     def _search(
         self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None, ended: threading.Event
     ) -> _Results:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram.errors import IllegalAction, check_whole
+from engram.errors import EngramError, IllegalAction, check_whole
 from engram.pictures.board import Heat, board
 from engram.pictures.markup import Markup, in_letters, notebook
 
@@ -31,8 +31,12 @@ class Position(np.ndarray):
 
     def __repr__(self) -> str:
         plain = self.view(np.ndarray)
-        has_game = self.game is not None and self.dtype == self.game.state_dtype
-        return f"<{self.game.name}: {self.game.standing(plain)}>" if self.game and has_game else repr(plain)
+        if self.game is None or self.dtype != self.game.state_dtype or self.shape:
+            return repr(plain)
+        try:
+            return f"<{self.game.name}: {self.game.standing(plain)}>"
+        except EngramError:  # bytes that are no position
+            return repr(plain)
 
     def __str__(self) -> str:
         plain = self.view(np.ndarray)

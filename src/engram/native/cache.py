@@ -289,13 +289,23 @@ def constants_of(function: Any) -> str:
     Compiled code has numbers, texts and arrays as constants, and a module may take them from a data file or from the
     environment. The same holds for the choice of a function.
     """
-    digest, visited, functions = hashlib.sha256(), set[int](), [function]
+    return _taken_by(function, with_arrays=True)[0]
+
+
+def numbers_of(function: Any) -> tuple[str, list[Any]]:
+    """The same digest without arrays, which may be large, and the compiled helpers that the function calls."""
+    return _taken_by(function, with_arrays=False)
+
+
+def _taken_by(function: Any, with_arrays: bool) -> tuple[str, list[Any]]:
+    digest, visited, functions, helpers = hashlib.sha256(), set[int](), [function], list[Any]()
     while functions:
         function = functions.pop()
         code = function.__code__
-        digest.update(function.__qualname__.encode() + code.co_code + _content(code.co_consts))
         if id(function) in visited or code.co_filename.startswith(PACKAGE) or is_installed(code.co_filename):
+            digest.update(function.__qualname__.encode())
             continue
+        digest.update(function.__qualname__.encode() + code.co_code + _content(code.co_consts))
         visited.add(id(function))
         codes = [code]  # those of inner functions and comprehensions follow
         for outer in codes:
@@ -313,9 +323,11 @@ def constants_of(function: Any) -> str:
                     values += [vars(value).get(name) for name in names]
             elif inspect.isfunction(callee):
                 functions.append(callee)
-            else:
+                if hasattr(value, "overloads") and not callee.__code__.co_filename.startswith(PACKAGE):
+                    helpers.append(value)
+            elif with_arrays or not isinstance(value, np.ndarray):
                 digest.update(_content(value) + b";")
-    return digest.hexdigest()
+    return digest.hexdigest(), helpers
 
 
 def _content(value: Any) -> bytes:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numba
 from numba import types
@@ -32,7 +33,7 @@ from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import KeptCode, caching, constants_of, fault_of_cache, is_circular, lock, unkept
+from engram.native.cache import KeptCode, caching, fault_of_cache, is_circular, lock, numbers_of, unkept
 from engram.native.messages import PACKAGE, place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -129,6 +130,7 @@ def _interrupts_between_functions() -> Iterator[None]:
 
 
 _failures: dict[int, str] = {}  # the first one by thread
+_hooks: list[Any] = []  # `sys.unraisablehook` before ours, and the last one that another part of the program has set
 
 
 _calls = threading.local()  # depth: of calls of searches within each other
@@ -153,16 +155,21 @@ def listen() -> None:
     """
     if _failures and not getattr(_calls, "depth", 0) and (failure := _failures.pop(threading.get_ident(), None)):
         tell(f"engram: ignored, outside of a search: {failure}")
-    if getattr(sys.unraisablehook, "__name__", "") == "keep_failure":
-        return
-    before = sys.unraisablehook
+    if sys.unraisablehook is not _keep_failure:
+        _hooks[min(len(_hooks), 1) :] = [sys.unraisablehook]
+        sys.unraisablehook = _keep_failure
 
-    def keep_failure(unraisable: Any) -> None:
-        if not str(unraisable.object).startswith("<numba."):
-            return before(unraisable)
+
+def _keep_failure(unraisable: Any) -> None:
+    if str(unraisable.object).startswith("<numba."):
         _failures.setdefault(threading.get_ident(), describe(unraisable.exc_value, unraisable.exc_traceback))
-
-    sys.unraisablehook = keep_failure
+        return
+    is_called_back = getattr(_calls, "in_hook", False)  # by a hook that was set over this one
+    _calls.in_hook = True
+    try:
+        _hooks[0 if is_called_back else -1](unraisable)
+    finally:
+        _calls.in_hook = is_called_back
 
 
 def describe(error: BaseException, trace: Any) -> str:
@@ -263,7 +270,6 @@ class _Compiled(_Kept):
         without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(function, targetoptions=options | without, pipeline_class=_Linking)
         self._options = options
-        self._constants: str | None = None  # of a user's function, when it was compiled
         with caching(function, "inner") as is_cached:  # now, while the file still holds the code that was loaded
             self._is_cached = is_cached
 
@@ -283,14 +289,6 @@ class _Compiled(_Kept):
             with caching(self.py_func, "inner"):
                 self.enable_caching()
         return super().compile(sig)
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """As Numba's, for a caller that is being compiled; code with earlier constants of a user is made anew."""
-        if not self.py_func.__code__.co_filename.startswith(PACKAGE):
-            before, self._constants = self._constants, constants_of(self.py_func)
-            if before not in (None, self._constants):
-                self._reset_overloads()
-        return super().get_call_template(args, kws)
 
     def add_overload(self, result: Any) -> None:
         self.overloads[tuple(result.signature.args)] = result  # compiled callers look here, Python's calls do not
@@ -329,6 +327,9 @@ class _Function(CFunc):  # type: ignore[misc]
             _set_environments(self._fresh)
 
 
+_numbers: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # that a user's helper had in its compiled form
+
+
 class Callback:
     """A Python function compiled to a C function that kernels call by its address.
 
@@ -338,8 +339,8 @@ class Callback:
       arguments: Numba types of the arguments.
 
     The first use of `address` compiles the function or loads it from the cache. This happens once in a process for a
-    function, its types, and the numbers, texts and arrays that it takes from its module, because Numba never frees
-    machine code and games of all sizes share their functions. No exception can leave a C function: operators report
+    function, its types, and the numbers and texts that it takes from its module, because Numba never frees machine code
+    and games of all sizes share their functions. No exception can leave a C function: operators report
     failure by their result, and `raise_failure` says what a user's function has raised.
     """
 
@@ -355,7 +356,8 @@ class Callback:
         self._key = self._present_key()
 
     def _present_key(self) -> tuple[Any, ...]:
-        return self.function, self.returns, self.arguments, constants_of(self.function)
+        is_ours = self.function.__code__.co_filename.startswith(PACKAGE)
+        return self.function, self.returns, self.arguments, "" if is_ours else numbers_of(self.function)[0]
 
     @property
     def address(self) -> int:
@@ -371,6 +373,11 @@ class Callback:
     @_interrupts_between_functions()
     def _compile(self, *, checked: bool = False) -> CFunc:
         options = _OPTIONS | {"boundscheck": True, "error_model": "python"} if checked else _OPTIONS
+        for helper in numbers_of(self.function)[1]:
+            numbers = numbers_of(helper.py_func)[0]
+            if helper.overloads and _numbers.get(helper) != numbers:  # made with a number that a module has changed
+                helper._reset_overloads()
+            _numbers[helper] = numbers
         with caching(self.function) as is_cached:
             if self.function.__code__.co_flags & _YIELDS:
                 raise CompileError(

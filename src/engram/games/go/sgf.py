@@ -307,10 +307,7 @@ def _tidy(tree: Any) -> None:
     charset = b"".join(root.get("CA", [b""])[:1]).decode("ascii", "replace").strip()
     if re.fullmatch(r"[\w.:-]*", charset, re.ASCII) and not _is_encoding(charset):
         root.pop("CA", None)
-    nodes = list(tree.sequence)
-    while tree.children:
-        tree = tree.children[0]
-        nodes += tree.sequence
+    nodes = _main_line(tree)
     small = [node.pop("", None) for node in nodes]  # names without a capital letter, such as a program's own
     if any(small) and not any(nodes):
         raise ValueError("its properties have names without a capital letter")
@@ -330,26 +327,36 @@ def _is_encoding(charset: str) -> bool:
 
 
 def _tree(raw: bytes) -> Any:
-    """The tree of a file as it is, or as UTF-8: the one with more in its main line, for a file may mix encodings.
+    """The tree of a file: as UTF-8 where an encoding asks for it, but as it is where it mixes encodings.
+
+    It does if its bytes hold more than its text, and each of their values is text by itself.
 
     Raises:
       ValueError: it has none.
     """
-    trees: list[tuple[int, Any]] = []
-    for text in dict.fromkeys((_in_utf_8(raw), raw)):
-        try:
-            tree = node = parse_sgf_game(text)
-        except ValueError as error:
-            fault = error
-            continue
-        size = sum(map(len, node.sequence))
-        while node.children:
-            node = node.children[0]
-            size += sum(map(len, node.sequence))
-        trees.append((size, tree))
-    if not trees:
-        raise fault
-    return max(trees, key=lambda pair: pair[0])[1]
+    text = _in_utf_8(raw)
+    if text is raw:
+        return parse_sgf_game(raw)
+    charset = _CHARSET.findall(raw)[0].decode("latin-1")
+    with suppress(ValueError):
+        tree = parse_sgf_game(raw)
+        values = [value for node in _main_line(tree) for values in node.values() for value in values]
+        is_text = all(_decoded(value, "utf-8") or _decoded(value, charset) or not value for value in values)
+        with suppress(ValueError):
+            other = parse_sgf_game(text)
+            is_text = is_text and sum(map(len, _main_line(tree))) > sum(map(len, _main_line(other)))
+        if is_text:
+            return tree
+    return parse_sgf_game(text)
+
+
+def _main_line(tree: Any) -> list[dict[str, list[bytes]]]:
+    """The nodes of a tree's main line."""
+    nodes = list(tree.sequence)
+    while tree.children:
+        tree = tree.children[0]
+        nodes += tree.sequence
+    return nodes
 
 
 def _in_utf_8(raw: bytes) -> bytes:

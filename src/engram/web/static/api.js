@@ -21,11 +21,15 @@ export function addressFields() {
   return fields;
 }
 
-/** Takes the token that the server gives for a code; a used one leaves the token that was kept. */
+/** Takes the token that the server gives for a code, and says whether it did; a used one leaves the token that was kept. */
 async function tokenFor(code) {
   const response = await fetch("/token", { method: "POST", body: JSON.stringify({ code }) }).catch(() => null);
   if (response?.ok) ({ token } = await response.json());
+  return response?.ok ?? true;
 }
+
+/** Whether another program had used the code of the address. */
+export const isCodeUsed = async () => (await trade) === false;
 
 /** Keeps a token that the server has taken, so that a link with a wrong one replaces none. */
 function keepToken(value) {

@@ -1,6 +1,6 @@
 // The page: its views, the game that they share, and the word about the server.
 
-import { addressFields, get, server } from "./api.js";
+import { addressFields, get, isCodeUsed, server } from "./api.js";
 import "./board.js";
 import "./charts.js";
 import "./moves.js";
@@ -71,6 +71,7 @@ async function begin() {
   }));
   show(sessionStorage.getItem("engram.view") ?? "play");
   document.body.classList.add("ready");
+  if (await isCodeUsed()) say("Another program has used the code in this address, and may have the token: see “Safety” in docs/serve.md.", { stays: true, bad: true });
 }
 
 addEventListener("error", ({ message }) => {
