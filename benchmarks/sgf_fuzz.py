@@ -171,8 +171,11 @@ def is_sentence(text: str) -> bool:
 
 def last_board(raw: bytes) -> boards.Board:
     """The board after the main line, all of it read and played by sgfmill."""
-    raw = re.sub(rb"SZ\s*\[\s*\]", b"", raw)  # an empty size is the default
-    file = sgf.Sgf_game.from_bytes(raw, override_encoding="ISO-8859-1")  # a damaged file may name none that exists
+    encoding = "ISO-8859-1"  # a damaged file may name none that exists
+    try:
+        file = sgf.Sgf_game.from_bytes(raw, override_encoding=encoding)
+    except ValueError:  # an empty size is the default
+        file = sgf.Sgf_game.from_bytes(re.sub(rb"SZ\s*\[\s*\]", b"", raw), override_encoding=encoding)
     board = boards.Board(file.get_size())
     for node in file.get_main_sequence():
         for name in {"B", "W", "AB", "AW", "AE"} & set(node.properties()):  # spaces in a point are no part of it

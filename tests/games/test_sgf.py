@@ -109,7 +109,13 @@ def test_an_empty_number_is_the_default():
 
 @pytest.mark.parametrize(
     ("root", "move"),
-    [(b"SZ[9:9]", b"B[cc]"), (b"SZ[ 9 ]CA[GB]", b"B[cc]"), (b"SZ[9]CA[]", b"B[c\nc]"), (b"SZ[9]PL[Black]", b"B[cc]")],
+    [
+        (b"SZ[9:9]", b"B[cc]"),
+        (b"SZ[ 9 ]CA[GB]", b"B[cc]"),
+        (b"SZ[9]CA[rot13]AP[x]", b"B[cc]C[d]"),
+        (b"SZ[9]CA[]", b"B[c\nc]"),
+        (b"SZ[9]PL[Black]", b"B[cc]"),
+    ],
 )
 def test_what_other_programs_write_is_read(root, move):
     file = read_sgf(b"(;GM[1]" + root + b";" + move + b")")

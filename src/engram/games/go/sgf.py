@@ -320,8 +320,10 @@ def _tidy(tree: Any) -> None:
 
 def _is_encoding(charset: str) -> bool:
     try:
-        codecs.lookup(charset)
-    except (LookupError, ValueError):
+        b"a".decode(charset)
+    except UnicodeDecodeError:  # one that needs more bytes
+        return True
+    except (LookupError, ValueError):  # also of a codec that makes no text, such as rot13
         return False
     return True
 
