@@ -198,9 +198,7 @@ def bind(
     in_order = [parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
     for name, value in specification.by_name(in_order, None if open_ended else types).items():
         what = f"{specification.name}: {name}"
-        part = parts.get(name) if parts and value is not None else None
-        if part is not None and _is_own(types.get(name, Any), value, part):
-            part = None
+        part = parts.get(name) if parts and value is not None and not _is_own(types.get(name, Any), value) else None
         passed[name] = typed(what, value, types.get(name, Any)) if part is None else _part(what, value, part, parts)
     try:
         signature.bind(**passed)
@@ -210,11 +208,9 @@ def bind(
     return passed
 
 
-def _is_own(hint: Any, value: Value, registry: Registry[Any]) -> bool:
+def _is_own(hint: Any, value: Value) -> bool:
     """Whether an option is one of the function's own, although a part has its name: by its type, or by its value."""
-    part = value if isinstance(value, Specification) else Specification(str(value))
-    is_part = part.name in registry or bool(part.options or part.positional)
-    return hint in (bool, int, float, str) or (hint is Any and not is_part)
+    return hint in (bool, int, float, str) or (hint is Any and isinstance(value, bool | int | float))
 
 
 def call(function: Callable[..., Any], specification: Specification, parts: Parts | None = None, **given: Any) -> Any:

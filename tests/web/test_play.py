@@ -721,6 +721,7 @@ def test_long_names_of_moves_fit_a_phone_and_are_played(visit, served):
         page.locator(".others button").first.click()
         expect(page.locator(".history button.main")).to_have_count(1)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.context.close()  # it would complain of a server that has gone
     finally:
         server.close()
 
@@ -748,6 +749,7 @@ def test_a_place_of_several_actions_asks_for_one_of_them(visit, served):
         page.get_by_role("button", name="Stop").click()
         page.locator("engram-moves tbody tr").first.hover()
         expect(page.locator("svg .ghost.white")).to_have_count(0)  # one player has pieces of one colour
+        page.context.close()  # it would complain of a server that has gone
     finally:
         server.close()
 

@@ -82,6 +82,8 @@ class TdConfiguration:
         for name in ("epsilon", "replay", "earlier"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise InvalidParameter(f"{name} must be in [0, 1], not {getattr(self, name)}")
+        if self.rollout not in ("uniform", "heavy"):
+            raise InvalidParameter(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
         if self.learn_from not in ("search", "positions"):
             raise InvalidParameter(f"learn_from is 'search' or 'positions', not {self.learn_from!r}")
         if self.learn_from == "positions" and self.bootstrap != "taken":
