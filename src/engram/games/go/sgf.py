@@ -336,7 +336,7 @@ def _tree(raw: bytes) -> Any:
     Raises:
       ValueError: it has none.
     """
-    text = _in_utf_8(raw)
+    text = in_utf_8(raw)
     if text is raw:
         return parse_sgf_game(raw)
     charset = _CHARSET.findall(raw)[0].decode("latin-1")
@@ -361,7 +361,7 @@ def _main_line(tree: Any) -> list[dict[str, list[bytes]]]:
     return nodes
 
 
-def _in_utf_8(raw: bytes) -> bytes:
+def in_utf_8(raw: bytes) -> bytes:
     """A file of an East Asian encoding as UTF-8: some characters there end in the byte of a backslash or of `]`.
 
     Programs that escape bytes, not characters, double such a byte. Their files stay, for the parser reads bytes too,
