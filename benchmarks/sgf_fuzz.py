@@ -13,6 +13,7 @@ import random
 import re
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from sgfmill import boards, sgf
@@ -148,7 +149,10 @@ class Doors:
             assert done.exit_code == 2 and is_sentence(done.stderr.strip()), done.output
             return None
         # A damaged file may say nothing of its bytes' encoding; either reading is right then.
-        readings = [marks(last_board(text)) for text in dict.fromkeys((raw, in_utf_8(raw)))]
+        readings = []
+        for text in dict.fromkeys((raw, in_utf_8(raw))):
+            with suppress(ValueError):
+                readings.append(marks(last_board(text)))
         state, named = game_file.position(), game_of(game_file.game.name)
         assert (named.name, named.initial_state()["komi"]) == (game_file.game.name, state["komi"])
         here = ["".join(".XO"[mark] for mark in row) for row in stones(state)]

@@ -191,11 +191,8 @@ def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> No
             )
         while policies and work.total_done() <= POLICY_GAMES and not game.is_over(state):
             begin_step()
-            actions, player, buffer = (
-                np.array(game.legal_actions(state), np.int32),
-                game.to_play(state),
-                game.new_buffer(),
-            )
+            actions, player = np.array(game.legal_actions(state), np.int32), game.to_play(state)
+            buffer = game.new_buffer()
             game.write(buffer, state)
             place = int(draw.integers(len(actions)))
             if player != NATURE:

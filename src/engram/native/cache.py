@@ -293,7 +293,7 @@ def constants_of(function: Any) -> str:
 
 
 def numbers_of(function: Any) -> tuple[str, list[Any]]:
-    """The same digest without arrays, which may be large, and the compiled helpers that the function calls."""
+    """The same digest without the numbers of arrays, which may be many, and the compiled helpers of the function."""
     return _taken_by(function, with_arrays=False)
 
 
@@ -325,7 +325,9 @@ def _taken_by(function: Any, with_arrays: bool) -> tuple[str, list[Any]]:
                 functions.append(callee)
                 if hasattr(value, "overloads") and not callee.__code__.co_filename.startswith(PACKAGE):
                     helpers.append(value)
-            elif with_arrays or not isinstance(value, np.ndarray):
+            elif isinstance(value, np.ndarray) and not with_arrays:
+                digest.update(f"{value.dtype}{value.shape};".encode())
+            else:
                 digest.update(_content(value) + b";")
     return digest.hexdigest(), helpers
 

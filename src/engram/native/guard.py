@@ -41,7 +41,7 @@ from numba.core.lowering import Lower
 from engram import errors
 from engram.interrupts import interrupts_later
 from engram.native import buffers, crash, jit
-from engram.native.cache import cache_folder, constants_of, lock
+from engram.native.cache import cache_folder, lock, numbers_of
 from engram.native.messages import PACKAGE
 
 MAX_STATEMENTS = 300_000_000
@@ -120,7 +120,7 @@ def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
         cells = [cell.tobytes() if isinstance(cell, np.ndarray) else cell for cell in cells]
         plain = [cell for cell in cells if isinstance(cell, (bool, int, float, str, bytes, tuple))]
         identity.append(f"{folder} {function.__qualname__} {code.co_code.hex()} {plain}")
-        identity.append(constants_of(function))
+        identity.append(numbers_of(function)[0])
         if folder is None:  # typed in a session, so that no folder identifies the constants
             identity.append(f"{code.co_consts} {code.co_names}")
         folders += [folder] if folder else []

@@ -340,8 +340,8 @@ class Callback:
 
     The first use of `address` compiles the function or loads it from the cache. This happens once in a process for a
     function, its types, and the numbers and texts that it takes from its module, because Numba never frees machine code
-    and games of all sizes share their functions. No exception can leave a C function: operators report
-    failure by their result, and `raise_failure` says what a user's function has raised.
+    and games of all sizes share their functions. No exception can leave a C function: operators report failure by their
+    result, and `raise_failure` says what a user's function has raised.
     """
 
     code: ClassVar[dict[Any, CFunc]] = {}
