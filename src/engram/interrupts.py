@@ -41,7 +41,7 @@ class Signals:
     """Signals of a block that wait for their handlers.
 
     Attributes:
-      interrupted: Ctrl-C has come. handed: it is for a handler of the program.
+      interrupted: Ctrl-C has come. handed: to a handler of the program.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
                 raise KeyboardInterrupt
             heard_at = min(heard_at, time.monotonic())
             signals.interrupted = True
-            if _is_hosts(handler):
+            if _is_programs(handler):
                 signals.handed = True
                 signals.waiting.setdefault(number, handler)
         elif is_users:
@@ -124,7 +124,7 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
             raise error
 
 
-def _is_hosts(handler: Any) -> bool:
+def _is_programs(handler: Any) -> bool:
     """Whether a handler of Ctrl-C is the program's, neither Python's nor that of an outer `between_steps`."""
     return (
         callable(handler)

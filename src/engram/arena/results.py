@@ -220,10 +220,10 @@ class Results(Database):
     def superseded(self, configuration: Mapping[str, Any]) -> int:
         """Number of games of matches like this one whose files were in another state."""
         here, rest = json.dumps(configuration["sources"]), {**configuration, "sources": ""}
-        likely = _MATCH.c.configuration.contains(json.dumps(configuration["a"]), autoescape=True)
+        candidates = _MATCH.c.configuration.contains(json.dumps(configuration["a"]), autoescape=True)
         games = sql.select(sql.func.count()).select_from(_GAME)
         with self.reading() as connection:
-            rows = connection.execute(sql.select(_MATCH.c.id, _MATCH.c.configuration).where(likely)).all()
+            rows = connection.execute(sql.select(_MATCH.c.id, _MATCH.c.configuration).where(candidates)).all()
             others = [number for number, text in rows if _without_sources(text, here) == rest]
             return int(connection.scalar(games.where(_GAME.c.match_id.in_(others))) or 0)
 

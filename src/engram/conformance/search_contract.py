@@ -20,6 +20,7 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import Game
 from engram.games.line.one_word import line
 from engram.games.record import NATURE
+from engram.games.state import State
 from engram.native.buffers import buffers
 from engram.native.crash import name_at_crash
 from engram.native.guard import begin_step, guarded, users_functions
@@ -38,6 +39,7 @@ from engram.trees import saving
 TRIAL_SIMULATIONS = 200
 TRIAL_S = 5.0
 POLICY_GAMES = 32
+"""Leaves of a search from which a rollout policy plays in Python's steps."""
 SIMULATIONS = 1000
 CHECK_S = 10.0
 """Seconds in the child process for so many simulations: a slow rule meets fewer there than outside."""
@@ -157,7 +159,7 @@ def check_preset(
 def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> None:
     """Checks at each leaf of a search that its state is the one that its moves lead to; the evaluation leaves it.
 
-    A rollout policy then plays from there, in Python's steps, and leaves each state as it is.
+    A rollout policy then plays from there.
     """
     middle, policies = sum(game.bounds or (0.0, 0.0)) / 2.0, []
     sources: list[Any] = list(preset.extensions)
@@ -178,8 +180,6 @@ def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> No
 
     extensions = tuple(partial(without_policy, source) for source in sources)
     work = Workspace(game, replace(preset, evaluation=constant, rollout="uniform", extensions=extensions))
-    numbers, rng = [policy.bind(simulations) for policy in policies], new_rng(seed)
-    draw = np.random.default_rng(seed)
 
     def check() -> None:
         state = game.initial_state()
@@ -189,25 +189,31 @@ def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> No
             raise InvalidParameter(
                 f"{preset.text}: a prior, a hook or a heuristic changes the state, and must leave it"
             )
-        while policies and work.total_done() <= POLICY_GAMES and not game.is_over(state):
-            begin_step()
-            actions, player = np.array(game.legal_actions(state), np.int32), game.to_play(state)
-            buffer = game.new_buffer()
-            game.write(buffer, state)
-            place = int(draw.integers(len(actions)))
-            if player != NATURE:
-                listed = buffers(len(actions), np.int32)
-                listed[:] = actions
-                places = listed.ctypes.data, len(actions), rng.ctypes.data, numbers[0].address
-                place = policies[0].definition.callback.from_python(buffer.ctypes.data, player, *places)
-                raise_failure()
-                if game.hash(game.read(buffer)) != game.hash(state):
-                    raise InvalidParameter(f"{policies[0]}: a rollout policy changes the state, and must leave it")
-                if not 0 <= place < len(actions):
-                    return  # the search itself says so
-            state = game.play(state, int(actions[place]))
+        if policies and work.total_done() <= POLICY_GAMES:
+            _check_policy(game, state, policies[0], simulations, seed + work.total_done())
 
     _search(work, min(simulations, TRIAL_SIMULATIONS), seed, after=check)
+
+
+def _check_policy(game: Game, state: State, policy: Operator, simulations: int, seed: int) -> None:
+    """A rollout policy plays to the end, in Python's steps, and leaves each state as it is."""
+    numbers, rng, draw = policy.bind(simulations), new_rng(seed), np.random.default_rng(seed)
+    while not game.is_over(state):
+        begin_step()
+        legal, player, buffer = game.legal_actions(state), game.to_play(state), game.new_buffer()
+        place = int(draw.integers(len(legal)))
+        if player != NATURE:
+            game.write(buffer, state)
+            actions = buffers(len(legal), np.int32)
+            actions[:] = legal
+            places = actions.ctypes.data, len(legal), rng.ctypes.data, numbers.address
+            place = policy.definition.callback.from_python(buffer.ctypes.data, player, *places)
+            raise_failure()
+            if game.hash(game.read(buffer)) != game.hash(state):
+                raise InvalidParameter(f"{policy}: a rollout policy changes the state, and must leave it")
+            if not 0 <= place < len(legal):
+                return  # the search itself says so
+        state = game.play(state, legal[place])
 
 
 def _save_and_load(workspace: Workspace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,18 +30,21 @@ class Position(np.ndarray):
     def __getitem__(self, key: Any) -> Any:
         return self.view(np.ndarray)[key]
 
+    @property
+    def _rules(self) -> Game | None:
+        """The game of a record; None for a part of one."""
+        return None if self.game is None or self.dtype != self.game.state_dtype else self.game
+
     def __repr__(self) -> str:
-        plain = self.view(np.ndarray)
-        if self.game is None or self.dtype != self.game.state_dtype or self.shape:
-            return repr(plain)
-        try:
-            return f"<{self.game.name}: {self.game.standing(plain)}>"
-        except EngramError:  # bytes that are no position
-            return repr(plain)
+        plain, game = self.view(np.ndarray), self._rules
+        if game is not None and not self.shape:
+            with suppress(EngramError):  # bytes that are no position
+                return f"<{game.name}: {game.standing(plain)}>"
+        return repr(plain)
 
     def __str__(self) -> str:
-        plain = self.view(np.ndarray)
-        return str(plain) if self.game is None or self.dtype != self.game.state_dtype else self.game.render(plain)
+        plain, game = self.view(np.ndarray), self._rules
+        return str(plain) if game is None else game.render(plain)
 
     def __format__(self, specification: str) -> str:
         return format(str(self), specification)
@@ -54,8 +58,8 @@ class Position(np.ndarray):
         Raises:
           IllegalAction: an action that the game does not have, where it has a scene.
         """
-        game, plain = self.game, self.view(np.ndarray)
-        if game is None or self.dtype != game.state_dtype or game.scene is None:
+        game, plain = self._rules, self.view(np.ndarray)
+        if game is None or game.scene is None:
             return in_letters(str(self))
         for action in [*(heat or ()), *([] if last is None else [last])]:
             check_whole(f"{game.name}: an action", action, 0, game.num_actions - 1, IllegalAction)
@@ -66,6 +70,7 @@ class Position(np.ndarray):
 
     def _repr_html_(self) -> str:
         """The output of a notebook: the board, and the player to move."""
-        if self.game is None or self.dtype != self.game.state_dtype:
+        game = self._rules
+        if game is None:
             return notebook(self.picture())
-        return notebook(self.picture(), f"{self.game.name}: {self.game.standing(self)}")
+        return notebook(self.picture(), f"{game.name}: {game.standing(self)}")

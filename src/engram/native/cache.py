@@ -292,12 +292,18 @@ def constants_of(function: Any) -> str:
     return _taken_by(function, with_arrays=True)[0]
 
 
-def numbers_of(function: Any) -> tuple[str, list[Any]]:
-    """The same digest without the numbers of arrays, which may be many, and the compiled helpers of the function."""
-    return _taken_by(function, with_arrays=False)
+def numbers_of(function: Any) -> str:
+    """The same digest with the shapes of arrays alone, which may hold many numbers."""
+    return _taken_by(function, with_arrays=False)[0]
+
+
+def helpers_of(function: Any) -> list[Any]:
+    """The user's compiled helpers that a function calls, directly or indirectly."""
+    return _taken_by(function, with_arrays=False)[1]
 
 
 def _taken_by(function: Any, with_arrays: bool) -> tuple[str, list[Any]]:
+    """The digest of a function's constants, and its helpers."""
     digest, visited, functions, helpers = hashlib.sha256(), set[int](), [function], list[Any]()
     while functions:
         function = functions.pop()

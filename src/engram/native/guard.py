@@ -120,7 +120,7 @@ def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
         cells = [cell.tobytes() if isinstance(cell, np.ndarray) else cell for cell in cells]
         plain = [cell for cell in cells if isinstance(cell, (bool, int, float, str, bytes, tuple))]
         identity.append(f"{folder} {function.__qualname__} {code.co_code.hex()} {plain}")
-        identity.append(numbers_of(function)[0])
+        identity.append(numbers_of(function))
         if folder is None:  # typed in a session, so that no folder identifies the constants
             identity.append(f"{code.co_consts} {code.co_names}")
         folders += [folder] if folder else []

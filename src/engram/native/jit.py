@@ -33,7 +33,7 @@ from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.interrupts import interrupts_later
-from engram.native.cache import KeptCode, caching, fault_of_cache, is_circular, lock, numbers_of, unkept
+from engram.native.cache import KeptCode, caching, fault_of_cache, helpers_of, is_circular, lock, numbers_of, unkept
 from engram.native.messages import PACKAGE, place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -131,9 +131,7 @@ def _interrupts_between_functions() -> Iterator[None]:
 
 _failures: dict[int, str] = {}  # the first one by thread
 _hooks: list[Any] = []  # `sys.unraisablehook` before ours, and the last one that another part of the program has set
-
-
-_calls = threading.local()  # depth: of calls of searches within each other
+_calls = threading.local()  # depth: of calls of searches within each other; in_hook: another hook runs
 
 
 @contextmanager
@@ -357,7 +355,7 @@ class Callback:
 
     def _present_key(self) -> tuple[Any, ...]:
         is_ours = self.function.__code__.co_filename.startswith(PACKAGE)
-        return self.function, self.returns, self.arguments, "" if is_ours else numbers_of(self.function)[0]
+        return self.function, self.returns, self.arguments, "" if is_ours else numbers_of(self.function)
 
     @property
     def address(self) -> int:
@@ -373,8 +371,8 @@ class Callback:
     @_interrupts_between_functions()
     def _compile(self, *, checked: bool = False) -> CFunc:
         options = _OPTIONS | {"boundscheck": True, "error_model": "python"} if checked else _OPTIONS
-        for helper in numbers_of(self.function)[1]:
-            numbers = numbers_of(helper.py_func)[0]
+        for helper in helpers_of(self.function):
+            numbers = numbers_of(helper.py_func)
             if helper.overloads and _numbers.get(helper) != numbers:  # made with a number that a module has changed
                 helper._reset_overloads()
             _numbers[helper] = numbers

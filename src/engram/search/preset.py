@@ -62,8 +62,8 @@ class Preset:
       decision: final move: `robust`, the most visits; `max`, the highest value; `max_robust`, both, for which it may
         double a budget of simulations; `secure`, the highest lower bound; `lcb`, the same among moves with at least
         15 % of the most visits.
-      rollout: the policy of rollouts: `uniform`; `heavy`, where the game has one; an operator `rollout`; or an
-        extension that has one and learns it, or a function of the game that makes this extension.
+      rollout: the policy of rollouts: `uniform`; `heavy`, where the game has one; an operator `rollout`; an extension
+        that has one, or a function of the game that makes it; or the name of a registered policy, such as `mast`.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may change the state.
       evaluator: evaluates batches of leaves; a function `(game, max_leaves) -> evaluator` makes one for each search, or

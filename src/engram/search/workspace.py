@@ -200,8 +200,10 @@ class Workspace(Addressed):
         if budget == self._bound_for:
             return
         selection, columns = self.assembly.selection, self.trees[0].columns
-        replaced = (("backup", backup_of), ("rollout", rollout_of))
-        rules = [{kind: of(self.preset, extensions) for kind, of in replaced} for extensions in self.extensions]
+        rules = [
+            {"backup": backup_of(self.preset, extensions), "rollout": rollout_of(self.preset, extensions)}
+            for extensions in self.extensions
+        ]
         hooks = [{kind: hooks_of(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
         sequences = (sequence for kinds in hooks for sequence in kinds.values())
         operators = {selection, *(operator for sequence in sequences for operator in sequence)}

@@ -337,19 +337,20 @@ def _tree(raw: bytes) -> Any:
       ValueError: it has none.
     """
     text = in_utf_8(raw)
-    if text is raw:
-        return parse_sgf_game(raw)
-    charset = _CHARSET.findall(raw)[0].decode("latin-1")
-    with suppress(ValueError):
-        tree = parse_sgf_game(raw)
+    if text is not raw and _size(raw) > _size(text):
+        tree, charset = parse_sgf_game(raw), _CHARSET.findall(raw)[0].decode("latin-1")
         values = [value for node in _main_line(tree) for values in node.values() for value in values]
-        is_text = all(_decoded(value, "utf-8") or _decoded(value, charset) or not value for value in values)
-        with suppress(ValueError):
-            other = parse_sgf_game(text)
-            is_text = is_text and sum(map(len, _main_line(tree))) > sum(map(len, _main_line(other)))
-        if is_text:
+        if all(any(_decoded(value, name) is not None for name in ("utf-8", charset)) for value in values):
             return tree
     return parse_sgf_game(text)
+
+
+def _size(file: bytes) -> int:
+    """Number of properties in a file's main line; 0 if it cannot be read."""
+    try:
+        return sum(map(len, _main_line(parse_sgf_game(file))))
+    except ValueError:
+        return 0
 
 
 def _main_line(tree: Any) -> list[dict[str, list[bytes]]]:
