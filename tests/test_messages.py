@@ -40,6 +40,12 @@ def a_text(state, action):
     return "first"
 
 
+def half(state, action):
+    if action < 3:
+        return 0
+    return action / 2
+
+
 def nothing(state, action):
     if action > 3:
         return 1
@@ -145,6 +151,7 @@ def text_below(state, action): return "text"
         (a_global_list, 1, "compiled code cannot read a list or set of the module: make MOVES a tuple or an array"),
         (a_global_dict, 1, "compiled code cannot read WEIGHTS (a dict): use numbers, tuples and NumPy arrays"),
         (a_text, 1, "it must return a number, and here it returns a text"),
+        (half, 3, "it must return a whole number, and here it returns a float: use //, or"),
         (nothing, 1, "it must return a number on every path, and on one path it returns nothing"),
         (recursive, 1, "compiled code does not call itself: use a loop"),
         (catching, 3, "compiled code cannot tell exceptions apart: test with `if` before"),
@@ -154,7 +161,7 @@ def text_below(state, action): return "text"
         (a_number, 1, "compiled code cannot make a number from a text"),
         (too_few_for_a_helper, 1, "a call here does not fit (first, second): missing a required argument: 'second'"),
         (yielding, 0, "it must return a number, and a function that yields has none"),
-        (float_index, 1, "an index is a float: / gives one, and so does int64 mixed with uint64; use //"),
+        (float_index, 1, "an index is a float: / gives one, and so does a variable that takes int64 and uint64"),
         (three_indices, 2, "an array of one dimension takes one index"),
         (a_field, 1, "a record has no field 'lift'; did you mean 'left'?"),
         (a_name, 1, "actoin is not defined"),

@@ -25,10 +25,11 @@ from weakref import WeakKeyDictionary
 
 import numba
 from numba import types
-from numba.core import event
+from numba.core import event, ir
 from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
@@ -196,8 +197,8 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
       function: a function of numbers, NumPy arrays and records.
       inline: copy the body into every caller, for a few lines on a hot path.
 
-    Division by zero gives inf or nan as in NumPy; only the first run of a user's code refuses it (`guard.py`). Mixing
-    int64 with uint64 gives float64, so keep one signedness.
+    Division by zero gives inf or nan as in NumPy; only the first run of a user's code refuses it (`guard.py`). Keep
+    one signedness: int64 + uint64 gives int64, and `max` of both, or a variable that takes both, float64.
     """
 
     def wrap(target: Callable[..., Any]) -> _Compiled:
@@ -310,6 +311,7 @@ class _Function(CFunc):  # type: ignore[misc]
 
     _fresh: Any = None
     _pyfunc: Any
+    _sig: Any
 
     def enable_caching(self) -> None:
         self._cache = KeptCode(self._pyfunc)
@@ -317,7 +319,19 @@ class _Function(CFunc):  # type: ignore[misc]
     def _compile_uncached(self) -> Any:
         with event.trigger_event("numba:compile"):
             self._fresh = super()._compile_uncached()  # type: ignore[misc]
+        if isinstance(self._sig.return_type, types.Integer):
+            self._refuse_floats(self._fresh.type_annotation)
         return self._fresh
+
+    def _refuse_floats(self, annotation: Any) -> None:
+        """Numba itself would cut a float that is returned as a whole number."""
+        for block in annotation.blocks.values():
+            for assignment in block.find_insts(ir.Assign):
+                value = assignment.value
+                if isinstance(value, ir.Expr) and value.op == "cast":
+                    kind = annotation.typemap[value.value.name]
+                    if isinstance(kind, types.Float):
+                        raise TypingError(f"No conversion from {kind} to whole numbers", assignment.loc)
 
     def compile(self) -> None:
         super().compile()

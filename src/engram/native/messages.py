@@ -28,6 +28,8 @@ _MESSAGES = (
     (r"OverloadSelector object.*\((?:List|Set)\(",
      "compiled code cannot read a list or set from outside the function: make it a tuple or an array"),
     (r"No conversion from none to", "it must return a number on every path, and on one path it returns nothing"),
+    (r"No conversion from (\w+) to whole numbers", "it must return a whole number, and here it returns {0}: use //, or "
+     "np.int64(...)"),
     (r"No conversion from (.+) to \w+ for '\$\w*return", "it must return a number, and here it returns {0}"),
     (r"Exception matching is limited", "compiled code cannot tell exceptions apart: test with `if` before, "
      "or catch them all by `except Exception`"),
@@ -39,8 +41,8 @@ _MESSAGES = (
     (r"[gs]etitem\((?:array\(\w+, 1d, \w+\)|\w+\*), \w*Tuple\(", "an array of one dimension takes one index; "
      "the planes of `encode` are such an array"),
     (r"Unsupported array index type (\w+)|getitem\((?!\w*Tuple).*, (float\d+)\)|setitem\(.*, (float\d+), [^()]+\)",
-     "an index is a float: / gives one, and so does int64 mixed with uint64; use //, or np.int64(...) around one of "
-     "them"),
+     "an index is a float: / gives one, and so does a variable that takes int64 and uint64; use //, or "
+     "np.int64(...) around one of them"),
     (r"\((?:.*, )?none\b.*\)':\n", "it computes with None: give every variable a number first"),
     (r"Unknown attribute '(\w+)' of type (.+)", "compiled code has no .{0} of {1}"),
     (r"unsupported NumPy function '([\w.]+)'", "Numba does not compile {0}: write a loop"),
