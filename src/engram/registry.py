@@ -125,10 +125,16 @@ def files_of(function: Callable[..., Any], specification: Specification, parts: 
     types, open_ended = types_of(function, marks=True)
     for name, value in specification.by_name(list(types), None if open_ended else types).items():
         part = value if isinstance(value, Specification) else Specification(str(value))
-        if part.name in parts.get(name, ()):
-            yield from files_of(parts[name][part.name], part, parts)
+        entries = _registry_of(function, name, parts)
+        if entries is not None and part.name in entries:
+            yield from files_of(entries[part.name], part, parts)
         for mark in marks_of(types.get(name)) if value is not None else ():
             yield from mark.find(part.name)
+
+
+def _registry_of(function: Callable[..., Any], option: str, parts: Parts) -> Registry[Any] | None:
+    """The registry of an option's parts: that of the kind that the function gives it, or else of its name."""
+    return parts.get(getattr(function, "part_kinds", {}).get(option, option))
 
 
 def marks_of(hint: Any) -> list[FilesOf]:
@@ -198,7 +204,8 @@ def bind(
     in_order = [parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
     for name, value in specification.by_name(in_order, None if open_ended else types).items():
         what = f"{specification.name}: {name}"
-        part = parts.get(name) if parts and value is not None and not _is_own(types.get(name, Any), value) else None
+        is_part = value is not None and not _is_own(types.get(name, Any), value)
+        part = _registry_of(function, name, parts or {}) if is_part else None
         passed[name] = typed(what, value, types.get(name, Any)) if part is None else _part(what, value, part, parts)
     try:
         signature.bind(**passed)

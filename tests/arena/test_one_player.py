@@ -106,7 +106,7 @@ def test_the_rule_around_all_rules_cannot_be_named():
         with pytest.raises(InvalidSpecification, match="no selection rule is called") as refused:
             preset(text)
         assert "here are ucb1," in str(refused.value)
-    with pytest.raises(InvalidParameter, match="by itself where nature moves"):
+    with pytest.raises(InvalidParameter, match="must be an operator of the kind selection, not None"):
         with_nature()
 
 

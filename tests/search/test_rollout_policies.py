@@ -11,14 +11,16 @@ from numba import carray
 
 import engram
 from engram.errors import InvalidParameter, InvalidSpecification, OperatorError
-from engram.native.intrinsics import pointer_at
+from engram.native.intrinsics import address_of, call, pointer_at
 from engram.presets import puct, rave, uct
 from engram.presets.catalogue import preset
 from engram.registry import Registry
-from engram.rng import new_rng, random_below
+from engram.rng import new_rng, random_below, random_float
+from engram.search.backup import trace_step_mix
 from engram.search.extension import Extension
 from engram.search.extensions.move_averages import average_dtype, follow_averages, mast
-from engram.search.operators import OPERATORS, Column, Record, after_backup, rollout
+from engram.search.operators import OPERATORS, Column, Parameter, Part, Record, after_backup, rollout
+from engram.search.selection import ucb1
 from engram.search.tree import CHANCE, PLAYER_1, nodes_of
 
 game_played = np.dtype([("value", np.float64), ("count", np.int64), ("in_tree", np.int64), ("moves", np.int32, (120,))])
@@ -40,6 +42,15 @@ def first(state, player, actions, count, rng, parameters):
 @rollout()
 def drawn(state, player, actions, count, rng, parameters):
     return random_below(rng, count)
+
+
+@rollout(usual=Part("rollout"), rare=Part("rollout", optional=True), share=Parameter(0.25, low=0.0, high=1.0))
+def either(state, player, actions, count, rng, parameters):
+    """The rare policy's move with this probability, else the usual one's."""
+    arguments = (state, player, actions, count, address_of(rng))
+    if random_float(rng) < parameters.share and parameters.rare != 0:
+        return call(parameters.rare, (*arguments, parameters.rare_parameters))
+    return call(parameters.usual, (*arguments, parameters.usual_parameters))
 
 
 @after_backup(games=Record(game_played))
@@ -141,6 +152,37 @@ def test_a_policy_that_draws_uniformly_is_the_uniform_rollout():
 
 
 # ------------------------------------------------------------------------------------------- MAST
+
+
+def test_a_policy_calls_its_parts():
+    """The rare one plays the least action; the usual one draws, so that it plays this one once in n."""
+    _, games = search_and_games("tic_tac_toe", uct(rollout=either(usual=drawn(), rare=first(), share=0.4)), 2000)
+    hits, chances = 0, []
+    for _, in_tree, moves in games:
+        if moves:
+            free = sorted(set(range(9)) - {move >> 1 for move in in_tree})
+            hits += moves[0] >> 1 == free[0]
+            chances.append(0.4 + 0.6 / len(free))
+    deviation = math.sqrt(sum(chance * (1.0 - chance) for chance in chances))
+    assert len(chances) > 500 and abs(hits - sum(chances)) < 4.0 * deviation
+
+
+def test_parts_have_their_kind_and_names_in_texts():
+    OPERATORS["rollout"] |= {"first": first, "drawn": drawn, "either": either}
+    rule = preset("uct(rollout=either(usual=drawn, rare=either(usual=first), share=0.5))").rollout
+    assert str(rule) == "either(usual=drawn(), rare=either(usual=first(), rare=None, share=0.25), share=0.5)"
+    for make, words in (
+        (either, "either: usual must be an operator of the kind rollout, not None"),
+        (lambda: either(usual=ucb1()), r"either: usual must be an operator of the kind rollout, not ucb1\("),
+        (lambda: either(usual=drawn), "either: usual must be .*, not drawn without its parentheses"),
+        (lambda: preset("uct(rollout=either(usual=ucb1))"), "no rollout policy is called 'ucb1'"),
+        (lambda: preset("uct(rollout=either(usual=uniform))"), "usual must be .*, not 'uniform'"),
+        (lambda: trace_step_mix(mix=ucb1()), "trace_step_mix: mix must be an operator of the kind mix, not ucb1"),
+        (lambda: Part("choice"), "a part is of the kind selection, backup, mix, rollout, not 'choice'"),
+        (lambda: rollout(usual=None)(lambda: 0), "usual must be a number, a Parameter, Part, .*, not None"),
+    ):
+        with pytest.raises((InvalidParameter, InvalidSpecification), match=words):
+            make()
 
 
 def means(games):

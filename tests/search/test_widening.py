@@ -144,7 +144,7 @@ def test_the_switch_in_python():
 @pytest.mark.parametrize(
     ("specification", "match"),
     [
-        ("uct(selection=widening)", "needs a selection rule"),
+        ("uct(selection=widening)", "selection must be an operator of the kind selection, not None"),
         ("uct(selection=widening(selection=ucb2))", "ucb1"),
         ("uct(selection=widening(selection=ucb1, exponent=2))", "exponent"),
         ("uct(selection=widening(selection=ucb1), threads=2)", "rule widening"),

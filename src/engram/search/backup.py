@@ -27,7 +27,7 @@ from engram.native.intrinsics import address_of, call_float
 from engram.native.jit import compiled
 from engram.search import mixes
 from engram.search.mixes import mean_of_children
-from engram.search.operators import OPERATORS, Operator, Parameter, backup, table_at
+from engram.search.operators import OPERATORS, Operator, Parameter, Part, backup, table_at
 from engram.search.returns import discounted, incoming_value
 from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
 from engram.search.threads import count_visit, update_first_mean, update_own_mean, update_value
@@ -91,7 +91,7 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
 @backup(
     check=_first_step_is_whole, threads=True, chance=True, rewards=True, discount=Parameter(1.0, low=0.0, high=1.0),
     trace_decay=Parameter(1.0, low=0.0, high=1.0), bootstrap=Parameter(0, low=0, high=1),
-    min_step=Parameter(0.0, low=0.0, high=1.0), steps=np.empty(0), mix=None,
+    min_step=Parameter(0.0, low=0.0, high=1.0), steps=np.empty(0), mix=Part("mix", optional=True),
     initial=Parameter(math.nan, low=-1.0, high=1.0),
 )  # fmt: skip
 def trace_step_mix(tree, path, depth, value, parameters):

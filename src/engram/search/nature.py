@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.errors import InvalidParameter
 from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_float
 from engram.search.expansion import set_priors_by
-from engram.search.operators import OPERATORS, Value, selection
+from engram.search.operators import OPERATORS, Part, selection
 from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of
 
 
@@ -20,12 +19,7 @@ def set_probabilities(program, slot, tree, index):
     return 0 if nodes_of(tree)[index].flags & PRIORS else -1  # without: a failure, or all weights are 0
 
 
-def _check_rule(values: dict[str, Value]) -> None:
-    if values["selection"] is None:
-        raise InvalidParameter("a search has with_nature by itself where nature moves: leave it out")
-
-
-@selection(check=_check_rule, selection=None)
+@selection(selection=Part("selection"))
 def with_nature(tree, node, rng, parameters):
     """The choice of another rule where a player moves; where nature does, a child drawn by its probabilities.
 

@@ -10,8 +10,8 @@ An operator is written as a plain function and a decorator that names its parame
 * a number: `Parameter(default, low, high)`;
 * a table: its default is an array; `table_at(parameters.steps, parameters.steps_size)` reads it. Its value may be a
   schedule (`schedules.py`), which is tabulated for the budget;
-* another operator or none: its default is None; `parameters.mix` is its address (0: none) and
-  `parameters.mix_parameters` that of its numbers, for `call`;
+* another operator: `Part(kind)`; `parameters.mix` is its address (0: none) and `parameters.mix_parameters` that of its
+  numbers, for `call` or `call_float`;
 * a record of the host: `Record(dtype)`; `record_at(parameters.store, dtype)` reads it, and `parameters.store_size` is
   their number, for `carray`;
 * a column of the tree: a `Column`; `column_of(tree, parameters.amaf, amaf.dtype)` reads it.
@@ -54,7 +54,7 @@ _PATH = types.CPointer(int32)
 
 
 __all__ = [
-    "Column", "Definition", "Operator", "Parameter", "Record", "advice_dtype", "after_backup", "backup",
+    "Column", "Definition", "Operator", "Parameter", "Part", "Record", "advice_dtype", "after_backup", "backup",
     "before_backup", "column_of", "mix", "on_entered", "on_expanded", "on_leaf", "rollout", "selection", "table_at",
 ]  # fmt: skip
 
@@ -89,6 +89,23 @@ class Record:
     dtype: np.dtype
 
 
+@dataclass(frozen=True)
+class Part:
+    """Another operator, which an operator calls by its address.
+
+    Args:
+      kind: "selection", "backup", "mix" or "rollout".
+      optional: it may be left out; its address is then 0.
+    """
+
+    kind: str
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in OPERATORS:
+            raise InvalidParameter(f"a part is of the kind {', '.join(OPERATORS)}, not {self.kind!r}")
+
+
 class Definition:
     """An operator without its numbers; a call with keyword arguments sets them.
 
@@ -97,7 +114,7 @@ class Definition:
       name: in specifications.
       threads: it may work on a tree that several threads share.
       chance, rewards: it may work in a game with nature's moves, or with rewards on the way or a discount.
-      parameters: name to `Parameter`, `Record`, `Column`, default table, or None for an operator.
+      parameters: name to `Parameter`, `Part`, `Record`, `Column` or default table.
       policy: of a root, for training; None: in proportion to its visits.
     """
 
@@ -117,10 +134,10 @@ class Definition:
         self.__doc__, self.__module__ = function.__doc__, function.__module__
         self.function = function
         for key, value in parameters.items():
-            if not (value is None or isinstance(value, Real | Parameter | Record | Column | np.ndarray)):
-                kinds = "a number, a Parameter, Record, Column, array or None"
+            if not isinstance(value, Real | Parameter | Part | Record | Column | np.ndarray):
+                kinds = "a number, a Parameter, Part, Record, Column or array"
                 raise InvalidParameter(f"{function.__name__}: {key} must be {kinds}, not {value!r}")
-        self.parameters: dict[str, Parameter | Record | Column | np.ndarray | None] = {
+        self.parameters: dict[str, Parameter | Part | Record | Column | np.ndarray] = {
             key: Parameter(float(value)) if isinstance(value, Real) else value for key, value in parameters.items()
         }
         fields: list[tuple[str, Any]] = []
@@ -134,7 +151,7 @@ class Definition:
                     object.__setattr__(value, "name", key)
                 fields.append((key, np.int64))
             else:
-                fields += [(key, np.int64), (key + ("_parameters" if value is None else "_size"), np.int64)]
+                fields += [(key, np.int64), (key + ("_parameters" if isinstance(value, Part) else "_size"), np.int64)]
         names = [field for field, _ in fields]
         twice = next((field for field in names if names.count(field) > 1), None)
         if twice is not None:
@@ -143,6 +160,11 @@ class Definition:
         self.callback = Callback(function, returns, (*leading, numba.from_dtype(self.dtype)))
         if kind in OPERATORS and not any(isinstance(value, Record) for value in self.parameters.values()):
             OPERATORS[kind].add(self.name, self)
+
+    @property
+    def part_kinds(self) -> dict[str, str]:
+        """The kinds of the operators among its parameters, which a specification may name."""
+        return {key: part.kind for key, part in self.parameters.items() if isinstance(part, Part)}
 
     def __repr__(self) -> str:
         return f"{self.name} without its parentheses"
@@ -163,9 +185,10 @@ class Definition:
     def _value(self, key: str, value: Any) -> Value:
         """The checked value of a parameter; its default for None."""
         declared, label = self.parameters[key], f"{self.name}: {key}"
-        if declared is None:
-            if value is not None and not isinstance(value, Operator):
-                raise InvalidParameter(f"{label} must be an operator, not {value!r}")
+        if isinstance(declared, Part):
+            fits = isinstance(value, Operator) and value.definition.kind == declared.kind
+            if not fits and not (declared.optional and value is None):
+                raise InvalidParameter(f"{label} must be an operator of the kind {declared.kind}, not {value!r}")
             return value
         if isinstance(declared, Column):
             if value is not None and not (isinstance(value, Column) and value.dtype == declared.dtype):

@@ -15,7 +15,7 @@ from engram.errors import InvalidParameter
 from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_below, random_float
-from engram.search.operators import OPERATORS, Operator, Parameter, Value, selection
+from engram.search.operators import OPERATORS, Operator, Parameter, Part, Value, selection
 from engram.search.returns import position_value
 from engram.search.tree import EXPAND, PRIORS, children_of, entering, nodes_of, sign_of, statistics, visited_of
 
@@ -272,14 +272,13 @@ OPERATORS["selection"].add("greedy", greedy)
 
 
 def _check_rule(values: dict[str, Value]) -> None:
-    if not isinstance(values["selection"], Operator):
-        raise InvalidParameter("widening needs a selection rule, as in widening(selection=ucb1())")
-    if values["selection"].definition.name == "gumbel":
+    rule = values["selection"]
+    if isinstance(rule, Operator) and rule.definition.name == "gumbel":
         raise InvalidParameter("gumbel draws its candidates among all moves, so it does not go inside widening")
 
 
 @selection(
-    check=_check_rule, threads=False, selection=None, coefficient=Parameter(1.0, low=0.0, high=1e9),
+    check=_check_rule, threads=False, selection=Part("selection"), coefficient=Parameter(1.0, low=0.0, high=1e9),
     exponent=Parameter(0.5, low=0.0, high=1.0),
 )  # fmt: skip
 def widening(tree, node, rng, parameters):
