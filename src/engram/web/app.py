@@ -26,7 +26,6 @@ from engram.errors import EngramError, InvalidGame, InvalidSpecification
 from engram.pictures.bundle import STATIC
 from engram.user_files import failure
 from engram.web import memories, players, positions, trees
-from engram.web.events import Channel
 from engram.web.fields import Fields
 from engram.web.positions import PlayedGame
 from engram.web.reader import PAGE, ResultsReader
@@ -83,7 +82,7 @@ class Server:
             _route("/api/position", lambda fields, _: positions.opened(self._line(fields))),
             _route("/api/searches", self.search),
             _route("/api/searches/{id}/stop", self.stop),
-            _stream("/api/searches/{id}/events", lambda names: self.sessions.get(names["id"]).channel),
+            Route("/api/searches/{id}/events", self.events),
             _route("/api/searches/{id}/tree", self.tree),
             _route("/api/searches/{id}/node", self.node),
             _route("/api/searches/{id}/memory", self.memory),
@@ -130,6 +129,11 @@ class Server:
         """Ends a search."""
         self.sessions.get(names["id"]).stop()
         return {}
+
+    async def events(self, request: Request) -> Response:
+        """The snapshots of a search, as they come."""
+        channel = self.sessions.get(request.path_params["id"]).channel
+        return StreamingResponse(channel.stream(), media_type="text/event-stream")
 
     def tree(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The visible part of a search's tree."""
@@ -219,7 +223,7 @@ def application(settings: Settings) -> Starlette:
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=[Middleware(Guard, token=settings.token, hosts=settings.hosts)],
-        exception_handlers={HTTPException: _on_http_error, Exception: _on_error},
+        exception_handlers={EngramError: _on_refusal, HTTPException: _on_http_error, Exception: _on_error},
         lifespan=lifespan,
         max_body_size=MOST_BYTES,
     )
@@ -242,17 +246,15 @@ def _route(path: str, answer: Answer, method: str = "POST", *, read: Callable[[b
             return Response(status_code=400)
         except asyncio.CancelledError:  # the server ends while user code runs or a search is compiled
             return JSONResponse({"error": "the server ends"}, 503)
-        except EngramError as error:
-            return _sentence(error)
-        except HTTPException:
+        except (EngramError, HTTPException):
             raise
         except MemoryError:
-            return _sentence(InvalidSpecification("this needs more memory than the machine has"))
+            raise InvalidSpecification("this needs more memory than the machine has") from None
         except Exception as error:
             sentence = failure(error, users_only=True)
             if not sentence:
                 raise
-            return _sentence(InvalidSpecification(sentence))
+            raise InvalidSpecification(sentence) from None
 
     return Route(path, endpoint, methods=[method])
 
@@ -264,18 +266,7 @@ def _written(data: Any) -> JSONResponse:
         raise InvalidGame(f"the game gave a number or text that JSON cannot hold: {error}") from None
 
 
-def _stream(path: str, channel: Callable[[dict[str, str]], Channel]) -> Route:
-    async def endpoint(request: Request) -> Response:
-        try:
-            source = channel(dict(request.path_params))
-        except EngramError as error:
-            return _sentence(error)
-        return StreamingResponse(source.stream(), media_type="text/event-stream")
-
-    return Route(path, endpoint)
-
-
-def _sentence(error: EngramError) -> JSONResponse:
+async def _on_refusal(request: Request, error: Exception) -> Response:
     status = 429 if isinstance(error, Busy) else 404 if isinstance(error, Missing) else 400
     return JSONResponse({"error": str(error)}, status)
 
