@@ -9,7 +9,7 @@ from engram.errors import IllegalAction, InvalidGame, InvalidParameter
 from engram.games.catalogue import GAMES
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
-from engram.games.go.sgf import Move, is_go, on_move, read_sgf, result_text, write_sgf
+from engram.games.go.sgf import is_go, on_move, read_sgf, result_text, write_sgf
 from engram.games.record import NATURE
 from engram.games.state import State
 from engram.registry import about, defaults_of
@@ -149,10 +149,8 @@ def to_sgf(line: PlayedGame) -> str:
     Raises:
       InvalidParameter: another game.
     """
-    game, state, moves = line.game, line.first, list[Move]()
+    game, first, state = line.game, line.first, line.state
     if not is_go(game):
         raise InvalidParameter(f"SGF files hold games of Go, not of {game.name}")
-    for action in line.actions:
-        moves.append((game.to_play(state), action))
-        state = game.play(state, action)
-    return write_sgf(game, line.first, moves, result=result_text(state) if game.is_over(state) else None).decode()
+    moves = [((game.to_play(first) + number) % 2, action) for number, action in enumerate(line.actions)]
+    return write_sgf(game, first, moves, result=result_text(state) if game.is_over(state) else None).decode()
