@@ -198,11 +198,6 @@ class Sessions:
         self._sessions: dict[str, SearchSession] = {}
         self._reserved = 0
 
-    @property
-    def num_running(self) -> int:
-        """Searches that run, and those about to start."""
-        return self._reserved + sum(session.is_running for session in self._sessions.values())
-
     def start(self, make: Callable[[], SearchSession]) -> SearchSession:
         """Makes and starts a search.
 
@@ -210,7 +205,7 @@ class Sessions:
           Busy: too many run already. EngramError: what `make` raises.
         """
         with self._lock:
-            if self.num_running >= self.most:
+            if self._reserved + sum(session.is_running for session in self._sessions.values()) >= self.most:
                 raise Busy(f"as many searches run as this server allows ({self.most}): stop one, or wait for its end")
             self._reserved += 1
         try:
