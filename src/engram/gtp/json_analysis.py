@@ -57,9 +57,8 @@ class Task:
     """One position of a query.
 
     Attributes:
-      query: as it came. turn: number of moves before the position. priority: higher ones come first.
-      position: the game up to there. player: to move.
-      limit: of its search. perspective: the side whose numbers are given.
+      query: its fields that are not null. turn: number of moves before the position. priority: higher ones come first.
+      position: the game up to there. limit: of its search. perspective: the side whose numbers are given.
       only: the moves to choose from; None: all. terminated: whether to stop at once.
     """
 
@@ -67,7 +66,6 @@ class Task:
     turn: int
     priority: int
     position: GoPosition
-    player: int
     limit: Limit
     perspective: str
     only: list[int] | None = None
@@ -166,37 +164,34 @@ class AnalysisEngine:
         Raises:
           QueryError: the first field that cannot be used.
         """
+        query = {field: value for field, value in query.items() if value is not None}
         for field in _REQUIRED:
-            if query.get(field) is None:
+            if field not in query:
                 raise QueryError(field, f"a query has {field}")
         for field, kind in _KINDS.items():
             value = query.get(field)
-            if value is not None and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
+            if field in query and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
                 raise QueryError(field, f"{field} cannot be {json.dumps(value)[:80]}")
-        settings, moves = query.get("overrideSettings") or {}, query["moves"]
+        settings, moves = query.get("overrideSettings", {}), query["moves"]
         perspective = settings.get("reportAnalysisWinratesAs", "BLACK")
         if perspective not in _PERSPECTIVES:
             raise QueryError("overrideSettings", f"reportAnalysisWinratesAs is one of {', '.join(_PERSPECTIVES)}")
-        visits = query.get("maxVisits")
-        visits = self._simulations if visits is None else visits
+        visits = query.get("maxVisits", self._simulations)
         _checked("maxVisits", Limit, visits)
         limit = _checked("overrideSettings", Limit, visits, settings.get("maxTime"))
         if query["boardXSize"] != query["boardYSize"]:
             raise QueryError("boardYSize", "a board is square")
-        komi = query.get("komi")
         _checked("boardXSize", go, query["boardXSize"])
-        game = _checked("komi", go, query["boardXSize"], 7.5 if komi is None else komi)
-        turns = query.get("analyzeTurns")
-        turns = [len(moves)] if turns is None else turns
+        game = _checked("komi", go, query["boardXSize"], query.get("komi", 7.5))
+        turns = query.get("analyzeTurns", [len(moves)])
         if not turns:
             raise QueryError("analyzeTurns", "analyzeTurns has no turn")
-        interval_s = query.get("reportDuringSearchEvery")
-        if interval_s is not None and interval_s <= 0:
+        if query.get("reportDuringSearchEvery", 1.0) <= 0:
             raise QueryError("reportDuringSearchEvery", "reportDuringSearchEvery is a number of seconds above 0")
-        priorities = query.get("priorities") or [query.get("priority") or 0] * len(turns)
+        priorities = query.get("priorities") or [query.get("priority", 0)] * len(turns)
         if len(priorities) != len(turns) or not all(type(number) is int for number in priorities):
             raise QueryError("priorities", "priorities has a whole number for each of analyzeTurns")
-        stones = [_checked("initialStones", self._move, game, stone) for stone in query.get("initialStones") or []]
+        stones = [_checked("initialStones", self._move, game, stone) for stone in query.get("initialStones", [])]
         plays = [_checked("moves", self._move, game, move) for move in moves]
         player = _checked(
             "initialPlayer", parse_colour, query.get("initialPlayer") or "BW"[plays[0][0] if plays else 0]
@@ -218,13 +213,13 @@ class AnalysisEngine:
             avoid, allow = (self._names(query, field, game, position.turn) for field in ("avoidMoves", "allowMoves"))
             state = position.on_move(position.turn)
             only = _checked("avoidMoves" if avoid else "allowMoves", Choices(avoid, allow).actions, game, state)
-            tasks.append(Task(query, turn, priority, position, position.turn, limit, perspective, only))
+            tasks.append(Task(query, turn, priority, position, limit, perspective, only))
         return tasks
 
     def _names(self, query: Query, field: str, game: Game, player: int) -> tuple[str, ...]:
         """The names of a player's moves in a field of `avoidMoves` or `allowMoves`."""
         names: list[str] = []
-        for part in query.get(field) or []:
+        for part in query.get(field, []):
             if not isinstance(part, dict) or not isinstance(moves := part.get("moves"), list):
                 raise QueryError(field, f"{field} is a list of objects with player, moves and untilDepth")
             for vertex in moves:
@@ -249,7 +244,7 @@ class AnalysisEngine:
         if task.terminated:
             return self._answer({**about, "isDuringSearch": False, "noResults": True})
         try:
-            game, state = task.position.game, task.position.on_move(task.player)
+            game, state = task.position.game, task.position.on_move(task.position.turn)
             if self._search is None or self._search.game.name != game.name:
                 self._search = Search(game, self._preset)
             self._search.clear()
@@ -273,10 +268,10 @@ class AnalysisEngine:
             self._answer({"error": str(error), **about})
 
     def _answer_to(self, task: Task, result: SearchResult, seed: int) -> dict[str, Any]:
-        game = task.position.game
-        black = 1 - 2 * task.player
+        game, player = task.position.game, task.position.turn
+        black = 1 - 2 * player
         sign = {"BLACK": black, "WHITE": -black, "SIDETOMOVE": 1}[task.perspective]  # from the mover's numbers
-        estimate = territory(game, task.position.on_move(task.player), result, seed)
+        estimate = territory(game, task.position.on_move(player), result, seed)
 
         def owners(shares: np.ndarray) -> list[float]:
             return [round(sign * black * share, 4) for share in shares.tolist()]
@@ -298,7 +293,7 @@ class AnalysisEngine:
                 for order, move in enumerate(moves)
             ],
             "rootInfo": {
-                "currentPlayer": "BW"[task.player], "thisHash": f"{game.hash(task.position.state):016X}",
+                "currentPlayer": "BW"[player], "thisHash": f"{game.hash(task.position.state):016X}",
                 "symHash": f"{game.canonical_hash(task.position.state):016X}",
                 **figures(result.value, moves[0].low, estimate.lead, sum(move.visits for move in result.moves)),
             },
