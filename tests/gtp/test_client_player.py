@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from engram.arena.disputes import board_score, settle
+from engram.arena.disputes import settle
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.arena.roster import player
@@ -17,6 +17,7 @@ from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.catalogue import game as game_of
+from engram.games.go.sgf import result_text
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal, words_of
 
 GNUGO = shutil.which("gnugo") or ("/usr/games/gnugo" if os.path.exists("/usr/games/gnugo") else None)
@@ -142,7 +143,7 @@ def test_dead_stones_do_not_win():
     state = GO.parse_state("\n".join(["..X..", "OX.X.", "X.X..", ".X...", "....."]))
     state["passes"] = 2
     claims = {"B": "B+17.5"}
-    lies = board_score(state)
+    lies = result_text(state)
     verdict = settle(GO, state, claims, seed=1)
     assert lies[0] == "B" and "disputed" not in verdict.reason and verdict.outcome == 1.0
     # The same board counted for White by the program: the judge plays it out and finds no White group to live.

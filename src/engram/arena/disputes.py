@@ -7,35 +7,26 @@ dead stones can be taken, living ones cannot.
 
 from __future__ import annotations
 
-import numpy as np
-
 from engram.arena.game_record import Verdict
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.game import Game
-from engram.games.go.board import area_balance
+from engram.games.go.sgf import result_text
 from engram.games.state import State
-from engram.gtp.protocol import COLOURS
 from engram.presets.rollouts import uct
 from engram.rng import derive_seed
 
 SIMULATIONS = 3000
 
 
-def board_score(state: State) -> str:
-    """The score of the board by area, such as `W+2.5`."""
-    lead = float(area_balance(np.atleast_1d(state)[0])) - float(state["komi"])
-    return "0" if lead == 0 else f"{COLOURS[lead < 0]}+{abs(lead):g}"
-
-
 def settle(game: Game, state: State, claims: dict[str, str], seed: int) -> Verdict:
     """The result of a finished game; `claims` has the final score of each program, by player."""
-    board = board_score(state)
+    board = result_text(state)
     scores = "; ".join([f"board {board}", *(f"{player} {score}" for player, score in claims.items())])
     if all(score[:1].upper() == board[:1] for score in claims.values()):
         return Verdict(game.outcome(state), f"end; {scores}")
     final = play_on(game, state, seed)
-    return Verdict(game.outcome(final), f"end; {scores}; disputed; judge {board_score(final)}")
+    return Verdict(game.outcome(final), f"end; {scores}; disputed; judge {result_text(final)}")
 
 
 def play_on(game: Game, state: State, seed: int) -> State:
