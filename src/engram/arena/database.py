@@ -16,7 +16,7 @@ from urllib.parse import quote
 import sqlalchemy as sql
 from sqlalchemy import exc
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.pool import StaticPool
 
 from engram.arena import schema
@@ -51,7 +51,7 @@ class Database:
       must_exist: open for reading only, and never make a new file. A file that cannot be written is also opened so.
 
     Attributes:
-      where: the file or the URL, without its password.
+      where: the file or the URL, without its password. engine: SQLAlchemy's, for other queries.
 
     An older schema is migrated, once, by the first process that opens it for writing. Threads take turns. Every method
     raises `DatabaseError` with one sentence if the database cannot be opened, read or written, or if a row is damaged;
@@ -101,13 +101,13 @@ class Database:
         self._lock = threading.RLock()
         self._file, self._identity = file, None
         with self._errors("opened"):
-            self._engine = sql.create_engine(url, **options)
+            self.engine = sql.create_engine(url, **options)
             if self._is_sqlite:
-                sql.event.listen(self._engine, "connect", _configure_reader if self._read_only else _configure_writer)
+                sql.event.listen(self.engine, "connect", _configure_reader if self._read_only else _configure_writer)
             try:
                 self._check_schema()
             except BaseException:
-                self._engine.dispose()
+                self.engine.dispose()
                 raise
         self._identity = None if file is None else identity(file)
 
@@ -118,7 +118,7 @@ class Database:
         self.close()
 
     def _check_schema(self) -> None:
-        with self._engine.connect() as connection:
+        with self.engine.connect() as connection:
             query = "SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger') LIMIT 1"
             if self._is_sqlite and connection.exec_driver_sql(query).first() is not None:
                 raise DatabaseError(f"the results database {self.where} holds a view or a trigger, whose SQL would run")
@@ -129,28 +129,23 @@ class Database:
             with self.writing() as connection:
                 schema.migrate(connection)
 
-    @property
-    def engine(self) -> Engine:
-        """The SQLAlchemy engine, for other queries."""
-        return self._engine
-
     def close(self) -> None:
         """Closes all connections."""
-        self._engine.dispose()
+        self.engine.dispose()
 
     @property
     def now(self) -> sql.ColumnElement[float]:
         """Seconds by the database's clock, so that machines need not agree on the time."""
-        return _NOW[self._engine.dialect.name]
+        return _NOW[self.engine.dialect.name]
 
     def insert(self, table: sql.Table) -> Any:
         """An `INSERT` that can name its action for an existing row."""
-        return _INSERT[self._engine.dialect.name](table)
+        return _INSERT[self.engine.dialect.name](table)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for queries."""
-        with self._errors("read"), self._lock, self._engine.connect() as connection:
+        with self._errors("read"), self._lock, self.engine.connect() as connection:
             yield connection
 
     @contextmanager
@@ -165,7 +160,7 @@ class Database:
         if self._file and self._identity and identity(self._file) != self._identity:
             raise DatabaseError(f"the results database {self.where} was removed or replaced while it was in use")
         later = interrupts_later() if self._is_sqlite else nullcontext()
-        with later, self._errors("written"), self._lock, self._engine.begin() as connection:
+        with later, self._errors("written"), self._lock, self.engine.begin() as connection:
             if self._is_sqlite:
                 # A transaction that begins by reading cannot wait for another's writing; it fails.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
