@@ -23,34 +23,7 @@ SHORTEST_S = 0.05
 _ENDLESS_S = 1e9
 
 _NUMERIC = ("minmoves", "maxmoves")
-_CHOICES = ("avoid", "allow")
 _SWITCHES = ("ownership", "ownershipstdev", "movesownership", "pvvisits", "pvedgevisits", "rootinfo", "noresultvalue")
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The moves of a position to choose from.
-
-    Attributes:
-      avoid: names of moves not to choose. allow: names of the only ones to choose from; none: all.
-    """
-
-    avoid: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
-
-    def actions(self, game: Game, state: State) -> list[int] | None:
-        """The legal moves to choose from, as `only` of `Search.run`.
-
-        Raises:
-          IllegalAction: a name is no move's. GtpError: no move is left.
-        """
-        if self == Choices():
-            return None
-        legal = set(game.legal_actions(state))
-        avoid, allow = ({game.parse_action(name) for name in names} for names in (self.avoid, self.allow))
-        if not (kept := (legal & allow if allow else legal) - avoid):
-            raise GtpError("no legal move is left to choose from")
-        return sorted(kept)
 
 
 @dataclass(frozen=True)
@@ -63,7 +36,7 @@ class Analysis:
       max_moves: most moves of a line; None: all visited moves.
       ownership: whether a line ends with the expected owner of each point.
       root: whether a line tells the visits and the value of the position itself.
-      choices: the moves to choose from.
+      avoid, allow: as in `choices`.
     """
 
     player: int
@@ -71,7 +44,8 @@ class Analysis:
     max_moves: int | None = None
     ownership: bool = False
     root: bool = False
-    choices: Choices = Choices()
+    avoid: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
 
 
 def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
@@ -92,16 +66,16 @@ def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
         words.insert(0, "interval")
     interval, max_moves = 1.0, None
     parts = {"ownership": False, "rootinfo": False}
-    choices: dict[str, list[str]] = {key: [] for key in _CHOICES}
+    names: dict[str, tuple[str, ...]] = {"avoid": (), "allow": ()}
     while words:
         key, value, words = words[0], words[1] if len(words) > 1 else None, words[2:]
         if value is None:
             raise GtpError(f"{key!r} has no value")
-        if key in _CHOICES:
+        if key in names:
             if len(words) < 2 or not re.fullmatch(r"[0-9]{1,9}", words[1]):
                 raise GtpError(f"{key} takes a colour, moves with commas between them, and a depth")
             if parse_colour(value) == player:
-                choices[key] += words[0].split(",")
+                names[key] += tuple(words[0].split(","))
             words = words[2:]
         elif key == "interval" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", value):
             interval = float(value) / 100
@@ -111,8 +85,25 @@ def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
             raise GtpError(f"{key} {value} is not supported")
         elif key in parts:
             parts[key] = value == "true"
-    choice = Choices(tuple(choices["avoid"]), tuple(choices["allow"]))
-    return Analysis(player, max(interval, SHORTEST_S), max_moves, parts["ownership"], parts["rootinfo"], choice)
+    return Analysis(player, max(interval, SHORTEST_S), max_moves, parts["ownership"], parts["rootinfo"], **names)
+
+
+def choices(game: Game, state: State, avoid: Sequence[str], allow: Sequence[str]) -> list[int] | None:
+    """The legal moves to choose from, as `only` of `Search.run`.
+
+    Args:
+      avoid: names of moves not to choose. allow: names of the only ones to choose from; none: all.
+
+    Raises:
+      IllegalAction: a name is no move's. GtpError: no move is left.
+    """
+    if not (avoid or allow):
+        return None
+    legal = set(game.legal_actions(state))
+    barred, wanted = ({game.parse_action(name) for name in names} for names in (avoid, allow))
+    if not (kept := (legal & wanted if wanted else legal) - barred):
+        raise GtpError("no legal move is left to choose from")
+    return sorted(kept)
 
 
 def lz_line(result: SearchResult, max_moves: int | None) -> str:

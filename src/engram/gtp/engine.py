@@ -12,7 +12,7 @@ from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
 from engram.games.state import State
 from engram.gtp import gogui, setup
-from engram.gtp.analysis import Analysis, kata_line, lz_line, parse_analysis, root_info, stream
+from engram.gtp.analysis import Analysis, choices, kata_line, lz_line, parse_analysis, root_info, stream
 from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success
 from engram.gtp.session import Session
 from engram.gtp.territory import territory
@@ -84,7 +84,7 @@ class GtpEngine:
         stream(
             session.ready(), state, None, seed=seed, interval_s=analysis.interval_s,
             report=self._reporter(kata, analysis, state, seed), stop=session.waiting,
-            only=analysis.choices.actions(session.position.game, state),
+            only=choices(session.position.game, state, analysis.avoid, analysis.allow),
         )  # fmt: skip
 
     def _reporter(self, kata: bool, analysis: Analysis, state: State, seed: int) -> Callable[[SearchResult], None]:
@@ -113,7 +113,8 @@ class GtpEngine:
         session = self.session
         analysis = parse_analysis(words, session.position.turn)
         state = session.position.on_move(analysis.player)
-        report, only = self._reporter(kata, analysis, state, 0), analysis.choices.actions(session.position.game, state)
+        report = self._reporter(kata, analysis, state, 0)
+        only = choices(session.position.game, state, analysis.avoid, analysis.allow)
         move = session.make_move(analysis.player, report, analysis.interval_s, only=only)
         self._report(f"play {move}")
 

@@ -22,7 +22,7 @@ from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import Game
 from engram.games.go.rules import go
-from engram.gtp.analysis import SHORTEST_S, Choices, stream, visited
+from engram.gtp.analysis import SHORTEST_S, choices, stream, visited
 from engram.gtp.position import GoPosition
 from engram.gtp.protocol import GtpError, Lines, parse_colour
 from engram.gtp.setup import differing_rules
@@ -212,7 +212,7 @@ class AnalysisEngine:
             position = positions[turn]
             avoid, allow = (self._names(query, field, game, position.turn) for field in ("avoidMoves", "allowMoves"))
             state = position.on_move(position.turn)
-            only = _checked("avoidMoves" if avoid else "allowMoves", Choices(avoid, allow).actions, game, state)
+            only = _checked("avoidMoves" if avoid else "allowMoves", choices, game, state, avoid, allow)
             tasks.append(Task(query, turn, priority, position, limit, perspective, only))
         return tasks
 
