@@ -127,7 +127,6 @@ class Claims:
         return len(rows) > 0
 
     def _claim(self, count: int) -> list[int]:
-        """Claims at most `count` games."""
         with self._results.changing(self._match_id) as connection:
             self._read(connection)
             numbers = self._free(connection, count)

@@ -341,7 +341,6 @@ class Enumeration(SlicedSearch):
             raise InvalidSpecification(f"{name} has no table of exact values: {reason}")
 
     def _forget(self) -> None:
-        """Empties the table."""
         self._table = np.zeros(_FIRST_ENTRIES, entry_dtype)
         for name in ("positions", "failed", "fault"):
             self._search[name] = 0

@@ -292,7 +292,6 @@ def schedule(
 
 
 def _swiss_round(count: int, matches: Mapping[tuple[int, int], MatchResult]) -> list[tuple[int, int]]:
-    """A round in Swiss style."""
     num_games, points = np.zeros((count, count)), np.zeros(count)
     for (i, j), match in matches.items():
         num_games[i, j] = num_games[j, i] = match.games
@@ -320,11 +319,7 @@ def _most_uncertain(ratings: Ratings) -> tuple[int, int] | None:
 
 
 def _texts(game: str, players: Sequence[str]) -> tuple[str, ...]:
-    """The players' canonical specifications in order, so that the order of the list decides nothing.
-
-    Raises:
-      InvalidParameter: too few, too many, or one twice. InvalidSpecification: there is no such game or player.
-    """
+    """The players' canonical specifications in order, so that the order of the list decides nothing."""
     if not 2 <= len(players) <= MAX_PLAYERS:
         raise InvalidParameter(f"a league has 2 to {MAX_PLAYERS} players, not {len(players)}")
     rules, texts = named_game(game), list[str]()

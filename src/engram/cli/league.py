@@ -71,7 +71,6 @@ def league(
 
 
 def _read(file: Path) -> list[str]:
-    """The players of a file."""
     from engram.errors import InvalidFile
     from engram.storage import contents
 
@@ -114,7 +113,6 @@ def print_ratings(result: LeagueResult, budget: str = "", form: Form = Form.TEXT
 
 
 def _plot(result: LeagueResult, file: Path) -> None:
-    """Draws ratings with their intervals."""
     from engram.plotting import new_figure, save
 
     rows = result.rows()

@@ -177,11 +177,7 @@ def _header(file: Path) -> dict[str, Any]:
 
 
 def _import_index(file: Path, allow_files: bool) -> dict[str, Any]:
-    """Runs the file of the search that built a memory, if its index is a user's; returns that search and its digest.
-
-    Raises:
-      InvalidSpecification: the user did not allow it, or it has changed.
-    """
+    """Runs the file of the search that built a memory, if its index is a user's; returns that search and its digest."""
     from engram import storage
     from engram.arena.sources import text_digest
     from engram.memory.files import KIND

@@ -131,11 +131,6 @@ def _show_match(
 
 
 def _write_games(folder: Path, game: Game, result: MatchResult, records: list[GameRecord]) -> None:
-    """Writes each game of Go as an SGF file.
-
-    Raises:
-      InvalidParameter: another game. InvalidFile: the folder cannot be written.
-    """
     from engram.errors import InvalidParameter
     from engram.games.go.sgf import is_go
     from engram.storage import make_folder, writing

@@ -97,11 +97,7 @@ def serve(
 
 
 def _listener(host: str, port: int | None) -> socket.socket:
-    """A listening socket; without a port, on 8642, or on a free one if that is taken.
-
-    Raises:
-      InvalidParameter: the address or the port cannot be used.
-    """
+    """A listening socket; without a port, on 8642, or on a free one if that is taken."""
     from engram.errors import InvalidParameter
 
     if host in ("", "::") or not host.strip("0."):

@@ -88,11 +88,7 @@ class GtpEngine:
         )  # fmt: skip
 
     def _reporter(self, kata: bool, analysis: Analysis, state: State, seed: int) -> Callable[[SearchResult], None]:
-        """A function that writes a line about a search of a state, with scores for KataGo's commands.
-
-        Args:
-          seed: of the rollouts for scores and owners.
-        """
+        """A function that writes a line about a search of a state; `seed`: of the rollouts for scores and owners."""
         sign, most = 1 - 2 * analysis.player, analysis.max_moves
 
         def report(result: SearchResult) -> None:

@@ -159,11 +159,7 @@ class AnalysisEngine:
         self._answer({**query, **more})
 
     def _tasks_of(self, query: Query) -> list[Task]:
-        """The positions of a query.
-
-        Raises:
-          QueryError: the first field that cannot be used.
-        """
+        """The positions of a query; the first field that cannot be used is a `QueryError`."""
         query = {field: value for field, value in query.items() if value is not None}
         for field in _REQUIRED:
             if field not in query:
@@ -320,11 +316,7 @@ def _finite(text: str) -> float:
 
 
 def _checked(field: str, make: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a function of a field's value.
-
-    Raises:
-      QueryError: it refuses the value.
-    """
+    """The result of a function of a field's value, whose refusal is a `QueryError`."""
     try:
         return make(*arguments)
     except EngramError as error:
