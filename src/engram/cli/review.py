@@ -35,9 +35,10 @@ def review(
     as_json: options.Json = False,
 ) -> None:
     """Find the moves that cost most in a game."""
-    from engram.cli.review_views import figures, summary, write_plot, write_review
+    from engram.cli.review_views import curve, figures, summary, write_review
     from engram.cli.typed import typed
     from engram.drivers import review as driver
+    from engram.pictures.chart import draw
     from engram.pictures.report import check_report
     from engram.plotting import check_picture
 
@@ -54,7 +55,7 @@ def review(
     names = rules.player_names()
     mistakes = sorted((row for row in rows if row.loss > 0.0), key=lambda row: -row.loss)[:worst]
     if plot is not None:
-        write_plot(plot, rules, rows)
+        draw(plot, rules.name, [curve(rules, rows)])
     if report is not None:
         write_review(report, rules, positions, rows, mistakes, **typed(context))
     if as_json:

@@ -10,7 +10,7 @@ from engram.drivers.review import ReviewedMove
 from engram.games.game import Game
 from engram.games.state import State
 from engram.pictures.board import Heat
-from engram.pictures.chart import Chart, Series, draw
+from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, cards, percent, table
 from engram.pictures.report import section, write_report
 
@@ -28,11 +28,6 @@ def curve(game: Game, rows: Sequence[ReviewedMove]) -> Chart:
     line = Series(name, range(len(shares)), shares)
     about = f"Chance of {name} to win"
     return Chart(about, [line], x="moves", y="chance", format="percent", lines=[0.5], low=0.0, high=1.0)
-
-
-def write_plot(path: Path, game: Game, rows: Sequence[ReviewedMove]) -> None:
-    """Draws the curve into an image file."""
-    draw(path, game.name, [curve(game, rows)])
 
 
 def write_review(
