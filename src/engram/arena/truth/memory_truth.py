@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from engram.arena.exact_values import ExactValues, exact_values
+from engram.arena.exact_values import exact_values
 from engram.arena.truth.backup_truth import SolvedPosition, in_chunks, searched, solved_positions
 from engram.drivers.limit import Limit
 from engram.drivers.recollection import recollect
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game
 from engram.memory.similar_positions import position_memory
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
@@ -30,6 +29,7 @@ from engram.search.extension import assemble
 from engram.search.tree import TERMINAL
 
 CHUNK = 10
+_kept_values = lru_cache(1)(exact_values)  # from one chunk of positions to the next
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def node_errors(
 ) -> np.ndarray:
     """(n, 5): position, visits, |V̂ - V*|, |V̂_M - V*| and |others - V*| of nodes drawn from each tree."""
     rules = game_of(game)
-    exact = _exact_values(rules)
+    exact = _kept_values(rules)
     collected = [np.zeros((0, 5))]
     for number, (searcher, state, _) in enumerate(searched(game, search, simulations, positions, seed)):
         rng = np.random.default_rng(derive_seed(seed, "nodes", *positions[number].moves))
@@ -144,12 +144,6 @@ def node_errors(
         errors = [np.abs(estimate - truth) for estimate in (nodes["value"][places], column["value"][places], others)]
         collected.append(np.column_stack([np.full(len(places), number), nodes["visit_count"][places], *errors]))
     return np.concatenate(collected)
-
-
-@lru_cache(1)
-def _exact_values(game: Game) -> ExactValues:
-    """The table of a game, kept from one chunk of positions to the next."""
-    return exact_values(game)
 
 
 def _advice(search: Search) -> np.ndarray:
