@@ -37,7 +37,7 @@ MOST_BYTES = 1 << 20
 """Of a request."""
 
 Answer = Callable[[Any, dict[str, Any]], Any]
-"""From the fields or the body of a request, and the names in its address."""
+"""From the fields or the body of a request, and the names in its address; None is answered as an empty object."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +77,11 @@ class Server:
     def routes(self) -> list[Route]:
         """The routes of `/api/`."""
         return [
-            _route("/api/alive", lambda fields, names: {}, "GET"),
+            _route("/api/alive", lambda *_: None, "GET"),
             _route("/api/setup", self.setup, "GET"),
             _route("/api/position", lambda fields, _: positions.opened(self._line(fields))),
             _route("/api/searches", self.search),
-            _route("/api/searches/{id}/stop", self.stop),
+            _route("/api/searches/{id}/stop", lambda _, names: self.sessions.get(names["id"]).stop()),
             Route("/api/searches/{id}/events", self.events),
             _route("/api/searches/{id}/tree", self.tree),
             _route("/api/searches/{id}/node", self.node),
@@ -94,7 +94,7 @@ class Server:
             _route("/api/ratings", self.ratings, "GET"),
             _route("/api/studies/{name}", lambda _, names: {"html": self.records.learned(names["name"])}),
             _route("/api/runs", lambda fields, _: self.runs.start(fields).to_json()),
-            _route("/api/runs/{id}/stop", self.stop_run),
+            _route("/api/runs/{id}/stop", lambda _, names: self.runs.stop(names["id"])),
             _route("/api/sgf/read", lambda file, _: positions.from_sgf(file), read=bytes),
             _route("/api/sgf/write", lambda fields, _: {"sgf": positions.to_sgf(self._line(fields))}),
         ]
@@ -124,11 +124,6 @@ class Server:
             lambda: players.session(fields, line.game, line.state, allow_files=self._allows(fields.text("search")))
         )
         return {"id": session.id, "search": session.search.preset.text}
-
-    def stop(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """Ends a search."""
-        self.sessions.get(names["id"]).stop()
-        return {}
 
     async def events(self, request: Request) -> Response:
         """The snapshots of a search, as they come."""
@@ -184,11 +179,6 @@ class Server:
         records = self.records
         return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
 
-    def stop_run(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """Interrupts a match."""
-        self.runs.stop(names["id"])
-        return {}
-
     def _line(self, fields: Fields) -> PlayedGame:
         return PlayedGame.read(fields, allow_files=self._allows(fields.text("game")))
 
@@ -241,7 +231,7 @@ def _route(path: str, answer: Answer, method: str = "POST", *, read: Callable[[b
         try:
             contents = read(await request.body())
             data = await run_in_threadpool(answer, contents, dict(request.path_params))
-            return _written(data)
+            return _written({} if data is None else data)
         except ClientDisconnect:
             return Response(status_code=400)
         except asyncio.CancelledError:  # the server ends while user code runs or a search is compiled
