@@ -10,9 +10,8 @@ from engram.drivers.result import SearchResult
 from engram.errors import EngramError
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
-from engram.games.state import State
 from engram.gtp import gogui, setup
-from engram.gtp.analysis import Analysis, choices, kata_line, lz_line, parse_analysis, root_info, stream
+from engram.gtp.analysis import choices, kata_line, lz_line, parse_analysis, root_info, stream
 from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success
 from engram.gtp.session import Session
 from engram.gtp.territory import territory
@@ -36,11 +35,11 @@ class GtpEngine:
             "quit": self._quit,
             **{name: partial(function, self.session) for name, function in functions.items()},
         }
-        self._streams: dict[str, Callable[[Words], None]] = {
-            "lz-analyze": partial(self._analyse, False),
-            "kata-analyze": partial(self._analyse, True),
-            "lz-genmove_analyze": partial(self._genmove_analyse, False),
-            "kata-genmove_analyze": partial(self._genmove_analyse, True),
+        self._streams: dict[str, Callable[[Words, Callable[[str], None]], None]] = {
+            "lz-analyze": partial(self._analyse, False, False),
+            "kata-analyze": partial(self._analyse, True, False),
+            "lz-genmove_analyze": partial(self._analyse, False, True),
+            "kata-genmove_analyze": partial(self._analyse, True, True),
         }
 
     def answer(self, line: str) -> None:
@@ -73,46 +72,35 @@ class GtpEngine:
             self._write(("" if started else f"={command.number}\n") + line + "\n")
             started = True
 
-        self._report = write
-        self._streams[command.name](command.arguments)
+        self._streams[command.name](command.arguments, write)
         self._write("\n")
 
-    def _analyse(self, kata: bool, words: Words) -> None:
-        session = self.session
-        analysis = parse_analysis(words, session.position.turn)
-        state, seed = session.position.on_move(analysis.player), session.next_seed()
-        stream(
-            session.ready(), state, None, seed=seed, interval_s=analysis.interval_s,
-            report=self._reporter(kata, analysis, state, seed), stop=session.waiting,
-            only=choices(session.position.game, state, analysis.avoid, analysis.allow),
-        )  # fmt: skip
-
-    def _reporter(self, kata: bool, analysis: Analysis, state: State, seed: int) -> Callable[[SearchResult], None]:
-        """A function that writes a line about a search of a state; `seed`: of the rollouts for scores and owners."""
-        sign, most = 1 - 2 * analysis.player, analysis.max_moves
+    def _analyse(self, kata: bool, plays: bool, words: Words, write: Callable[[str], None]) -> None:
+        """Writes lines about a search: until a line waits, or about our own move, which it then plays."""
+        session, position = self.session, self.session.position
+        analysis = parse_analysis(words, position.turn)
+        player, interval_s, state = analysis.player, analysis.interval_s, position.on_move(analysis.player)
+        sign, seed = 1 - 2 * player, 0 if plays else session.next_seed()
 
         def report(result: SearchResult) -> None:
             if not (kata or analysis.ownership or analysis.root):
-                return self._report(lz_line(result, most))
-            estimate = territory(self.session.position.game, state, result, seed)
+                return write(lz_line(result, analysis.max_moves))
+            estimate = territory(position.game, state, result, seed)
             leads = {action: sign * lead for action, lead in estimate.leads.items()}
-            line = kata_line(result, most, leads) if kata else lz_line(result, most)
+            line = kata_line(result, analysis.max_moves, leads) if kata else lz_line(result, analysis.max_moves)
             if analysis.root:
                 line += f" {root_info(result, sign * estimate.lead)}"
             if analysis.ownership:
                 line += " ownership " + " ".join(f"{sign * share:.4f}" for share in estimate.ownership)
-            self._report(line)
+            write(line)
 
-        return report
-
-    def _genmove_analyse(self, kata: bool, words: Words) -> None:
-        session = self.session
-        analysis = parse_analysis(words, session.position.turn)
-        state = session.position.on_move(analysis.player)
-        report = self._reporter(kata, analysis, state, 0)
-        only = choices(session.position.game, state, analysis.avoid, analysis.allow)
-        move = session.make_move(analysis.player, report, analysis.interval_s, only=only)
-        self._report(f"play {move}")
+        only = choices(position.game, state, analysis.avoid, analysis.allow)
+        if plays:
+            return write(f"play {session.make_move(player, report, interval_s, only=only)}")
+        stream(
+            session.ready(), state, None, seed=seed, interval_s=interval_s, report=report, stop=session.waiting,
+            only=only,
+        )  # fmt: skip
 
 
 def play(session: Session, words: Words) -> None:
