@@ -56,14 +56,9 @@ def free_points(size: int, number: int) -> list[int]:
     rows, columns = np.divmod(np.arange(size * size), size)
     from_centre = (2 * rows - size + 1) ** 2 + (2 * columns - size + 1) ** 2
     nearest = np.full(size * size, 8 * size**2)  # squared distances from the nearest stone
-
-    def put(point: int) -> None:
-        distance = (rows - rows[point]) ** 2 + (columns - columns[point]) ** 2
-        np.minimum(nearest, distance, out=nearest)
-
-    for point in points:
-        put(point)
-    while len(points) < number:
-        points.append(int(np.lexsort((from_centre, -nearest))[0]))
-        put(points[-1])
+    for place in range(number):
+        if place == len(points):
+            points.append(int(np.lexsort((from_centre, -nearest))[0]))
+        row, column = divmod(points[place], size)
+        nearest = np.minimum(nearest, (rows - row) ** 2 + (columns - column) ** 2)
     return points
