@@ -256,7 +256,7 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
     groups: dict[tuple[str, str], list[MatchResult]] = defaultdict(list)
     for match in matches:
         setup = match.configuration
-        if match.games and match.means is None and setup.limits["A"] == setup.limits["B"]:
+        if match.games and match.means is None and setup.limits["A"] == setup.limits["B"] and setup.a != setup.b:
             openings = f"openings {setup.openings_text}, " if setup.opening_judge is not None else ""
             groups[setup.game, openings + setup.limits["A"].text].append(match)
     leagues = []
@@ -264,16 +264,15 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
         group.sort(key=lambda match: match.match_id or 0)
         setups = [match.configuration for match in group]
         newest = {frozenset((setup.a, setup.b)): setup.sources for setup in setups}
-        players = tuple(sorted(set().union(*(pairing for pairing in newest if len(pairing) == 2))))
+        players = tuple(sorted(set().union(*newest)))
         meetings: dict[tuple[int, int], Any] = {}
         for match in sorted(group, key=lambda match: match.games):
             setup = match.configuration
-            if setup.a != setup.b and setup.sources == newest[frozenset((setup.a, setup.b))]:
+            if setup.sources == newest[frozenset((setup.a, setup.b))]:
                 a, b = players.index(setup.a), players.index(setup.b)
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:
-            left_out = sum(setup.a != setup.b for setup in setups) - len(meetings)
-            ratings = rate(len(players), meetings)
+            left_out, ratings = len(group) - len(meetings), rate(len(players), meetings)
             leagues.append((budget, LeagueResult(game, players, meetings, ratings, True, left_out=left_out)))
     return leagues
 
