@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sgfmill import sgf as sgfmill_sgf
-from sgfmill.sgf_grammar import parse_sgf_game
+from sgfmill.sgf_grammar import main_sequence_iter, parse_sgf_game
 from sgfmill.sgf_properties import Presenter
 
 from engram import __version__
@@ -307,7 +307,7 @@ def _tidy(tree: Any) -> None:
     charset = b"".join(root.get("CA", [b""])[:1]).decode("ascii", "replace").strip()
     if re.fullmatch(r"[\w.:-]*", charset, re.ASCII) and not _is_encoding(charset):
         root.pop("CA", None)
-    nodes = _main_line(tree)
+    nodes = list(main_sequence_iter(tree))
     small = [node.pop("", None) for node in nodes]  # names without a capital letter, such as a program's own
     if any(small) and not any(nodes):
         raise ValueError("its properties have names without a capital letter")
@@ -339,7 +339,7 @@ def _tree(raw: bytes) -> Any:
     text = in_utf_8(raw)
     if text is not raw and _size(raw) > _size(text):
         tree, charset = parse_sgf_game(raw), _CHARSET.findall(raw)[0].decode("latin-1")
-        values = [value for node in _main_line(tree) for values in node.values() for value in values]
+        values = [value for node in main_sequence_iter(tree) for values in node.values() for value in values]
         if all(any(_decoded(value, name) is not None for name in ("utf-8", charset)) for value in values):
             return tree
     return parse_sgf_game(text)
@@ -348,18 +348,9 @@ def _tree(raw: bytes) -> Any:
 def _size(file: bytes) -> int:
     """Number of properties in a file's main line; 0 if it cannot be read."""
     try:
-        return sum(map(len, _main_line(parse_sgf_game(file))))
+        return sum(map(len, main_sequence_iter(parse_sgf_game(file))))
     except ValueError:
         return 0
-
-
-def _main_line(tree: Any) -> list[dict[str, list[bytes]]]:
-    """The nodes of a tree's main line."""
-    nodes = list(tree.sequence)
-    while tree.children:
-        tree = tree.children[0]
-        nodes += tree.sequence
-    return nodes
 
 
 def in_utf_8(raw: bytes) -> bytes:
