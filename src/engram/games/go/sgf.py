@@ -50,12 +50,12 @@ Points = Collection[tuple[int, int]]
 
 
 class _Setup(NamedTuple):
-    """The points of a node that get a stone or lose it, as sgfmill counts them, and the player to move ("b", "w")."""
+    """The points of a node that get a stone or lose it, as sgfmill counts them, and the player to move."""
 
     black: Points = ()
     white: Points = ()
     empty: Points = ()
-    turn: str | None = None
+    turn: int | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         if not (root.has_property("AP") and root.get("AP")[0] == "engram"):
             komi = _points(komi)
         nodes = file.get_main_sequence()
-        steps = [_step(node) for node in nodes]
+        steps = [_step(node, size) for node in nodes]
         handicap = _number(root, "HA", 0) > 1
     except ValueError as error:
         raise InvalidFile(f"{name} is no SGF of a game of Go that can be read: {_sentence(error)}") from None
@@ -174,24 +174,24 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         raise InvalidFile(f"{name} is a game of Go, not of {game.name}")
     elif (width := len(stones(game.initial_state()))) != size:
         raise InvalidFile(f"{name} is on a board of {size}×{size}, not {width}×{width}")
-    plays = [play for _, play in steps if play is not None]
+    moves = tuple(move for _, move in steps if move is not None)
     setups: list[tuple[int, State]] = []
-    moves: list[Move] = []
+    number = 0
     state = turn_to(game.initial_state(), 1 if handicap else 0)
     try:
-        for setup, play in steps:
+        for setup, move in steps:
             if setup is not None or not setups:
                 if len(setups) == _MOST_SET_UPS:
                     raise InvalidFile(f"{name} sets up more than {_MOST_SET_UPS} positions")
-                state = _set_up(game, state, setup or _Setup(), plays[len(moves) :])
-                setups.append((len(moves), state))
-            if play is not None:
-                moves.append((_COLOURS.index(play[0]), _action(play[1], size)))
-                state = play_as(game, state, *moves[-1])
+                state = _set_up(game, state, setup or _Setup(), moves[number:])
+                setups.append((number, state))
+            if move is not None:
+                number += 1
+                state = play_as(game, state, *move)
     except InvalidState as error:
         raise InvalidFile(f"{name}: {error}") from None
     except IllegalAction as error:
-        raise InvalidFile(f"{name}: move {len(moves)} cannot be played: {error}") from None
+        raise InvalidFile(f"{name}: move {number} cannot be played: {error}") from None
     names = {name for node in nodes for name in node.properties()}
     extras = {
         "variations": any(len(node) > 1 for node in nodes),
@@ -200,7 +200,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     }
     has_other = root.has_property("KM") and komi != float(game.initial_state()["komi"])
     return GameFile(
-        game, tuple(setups), tuple(moves), tuple(sorted(names - _PROPERTIES)), komi if has_other else None,
+        game, tuple(setups), moves, tuple(sorted(names - _PROPERTIES)), komi if has_other else None,
         tuple(name for name, there in extras.items() if there),
     )  # fmt: skip
 
@@ -259,7 +259,7 @@ def result_text(state: State) -> str:
     return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
 
 
-def _step(node: Any) -> tuple[_Setup | None, tuple[str, tuple[int, int] | None] | None]:
+def _step(node: Any, size: int) -> tuple[_Setup | None, Move | None]:
     """The set-up of a node and its move, None where it has none.
 
     Raises:
@@ -268,20 +268,20 @@ def _step(node: Any) -> tuple[_Setup | None, tuple[str, tuple[int, int] | None] 
     if sum(len(node.get_raw_list(name)) for name in "BW" if node.has_property(name)) > 1:
         raise ValueError("a node holds two moves")
     colour, point = node.get_move()
-    play = None if colour is None else (colour, point)
-    turn = node.get("PL") if node.has_property("PL") else None
+    move = None if colour is None else (_COLOURS.index(colour), _action(point, size))
+    turn = _COLOURS.index(node.get("PL")) if node.has_property("PL") else None
     if not node.has_setup_stones() and turn is None:
-        return None, play
+        return None, move
     black, white, empty = node.get_setup_stones()
-    if play is not None and (black or white or empty):
+    if move is not None and (black or white or empty):
         raise ValueError("a node holds both a move and set-up stones")
-    return _Setup(black, white, empty, turn), play
+    return _Setup(black, white, empty, turn), move
 
 
-def _set_up(game: Game, state: State, setup: _Setup, plays: Sequence[tuple[str, Any]]) -> State:
+def _set_up(game: Game, state: State, setup: _Setup, moves: Sequence[Move]) -> State:
     """The state after a set-up; without a player to move in the file, the player of the next move is to move."""
-    turn = setup.turn or (plays[0][0] if plays else None)
-    player = game.to_play(state) if turn is None else _COLOURS.index(turn)
+    following = moves[0][0] if moves else game.to_play(state)
+    player = following if setup.turn is None else setup.turn
     if setup.black or setup.white or setup.empty:
         marks = stones(state)
         for mark, points in ((1, setup.black), (2, setup.white), (0, setup.empty)):
