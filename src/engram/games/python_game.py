@@ -140,8 +140,8 @@ class PythonGame(Game):
         functions: dict[str, tuple[Any, int, Callable[..., Any]]] = {  # result, number of arguments, method
             "legal_actions": (integer, 2, self._write_actions),
             "play": (integer, 2, self._play),
-            "to_play": (integer, 1, self._mover),
-            "outcome": (real, 1, self._outcome),
+            "to_play": (integer, 1, lambda at: self.to_play(self._states[at])),
+            "outcome": (real, 1, lambda at: self._checked_outcome(self._states[at].outcome())),
             "hash": (word, 1, lambda at: self.hash(self._states[at])),
             "canonical_hash": (word, 1, lambda at: self.canonical_hash(self._states[at])),
             "copy": (integer, 2, self._copy),
@@ -215,18 +215,12 @@ class PythonGame(Game):
         if isinstance(answer, self._kind):
             raise InvalidGame(f"{self.name}: play must change the state in place, not return another one")
 
-    def _mover(self, at: int) -> int:
-        return self.to_play(self._states[at])
-
     def _write_weights(self, at: int, actions: int, count: int, weights: int) -> int:
         numbers = (ctypes.c_int32 * count).from_address(actions)
         room = (ctypes.c_float * self.num_actions).from_address(weights)
         for action, weight in zip(numbers, self._weights(self._states[at], list(numbers)), strict=True):
             room[action] = weight
         return 0
-
-    def _outcome(self, at: int) -> float:
-        return self._checked_outcome(self._states[at].outcome())
 
     def _checked_outcome(self, outcome: float) -> float:
         low, high = self.bounds or (-math.inf, math.inf)
@@ -282,34 +276,32 @@ class PythonGame(Game):
             return self._checked_outcome(self.user_rollout(state, seed))
         has_more = self.has("chance") or self.has("reward") or self.discount != 1.0
         try:
-            return (self._random_return if has_more else self._random_outcome)(at, random.Random(seed).random)
+            return (self._random_return if has_more else self._random_outcome)(state, random.Random(seed).random)
         except TypeError:
             self._checked_actions(state)  # an answer that is no list has no length
             raise
 
-    def _random_outcome(self, at: int, draw: Callable[[], float]) -> float:
+    def _random_outcome(self, state: Any, draw: Callable[[], float]) -> float:
         """The outcome of a random game from a state, without nature, rewards and discount."""
-        state, answer = self._states[at], None
-        legal, play = state.legal_actions(), state.play
+        legal, play, answer = state.legal_actions(), state.play, None
         for _ in range(self.max_moves + 1):
             if not len(legal):
-                return self._outcome(at)
+                return self._checked_outcome(state.outcome())
             answer = play(legal[int(draw() * len(legal))])
             legal = state.legal_actions()
         raise self._too_long(answer)
 
-    def _random_return(self, at: int, draw: Callable[[], float]) -> float:
+    def _random_return(self, state: Any, draw: Callable[[], float]) -> float:
         """The return of a random game from a state, in which nature draws; see `games.record.random_return`."""
-        state, answer = self._states[at], None
-        total, factor = 0.0, 1.0
+        total, factor, answer = 0.0, 1.0, None
         for _ in range(self.max_moves + 1):
             legal = state.legal_actions()
             if not len(legal):
-                return total + factor * self._outcome(at)
-            is_chance_node = self._mover(at) == NATURE
+                return total + factor * self._checked_outcome(state.outcome())
+            is_chance_node = self.to_play(state) == NATURE
             answer = state.play(self.drawn(state, draw()) if is_chance_node else legal[int(draw() * len(legal))])
             total += factor * self.reward(state)
-            if self._is_over(state) or self._mover(at) != NATURE:
+            if self._is_over(state) or self.to_play(state) != NATURE:
                 factor *= self.discount
         raise self._too_long(answer)
 
