@@ -44,6 +44,14 @@ def action_number(word: str, num_actions: int) -> int | None:
     return number if number < num_actions else None
 
 
+def action_named(text: str, names: Sequence[str]) -> int | None:
+    """The action whose name is `text`, else the first whose name differs in case or in the space around it."""
+    if text in names:
+        return names.index(text)
+    word = text.strip().lower()
+    return next((action for action, name in enumerate(names) if name.strip().lower() == word), None)
+
+
 def parsed_line(text: str, parse: Callable[[str], int], names: Iterable[str]) -> list[int]:
     """The actions of a line, by a function of one word: words stand between spaces or commas.
 
@@ -99,6 +107,7 @@ class Game:
     discount: float
     symmetries: list[Symmetry]
     scene: Scene | None = None
+    _parse_state: Callable[[str], State] | None = None
 
     def __init__(
         self, name: str, *, state: np.ndarray | np.void, num_actions: int, max_moves: int,
@@ -476,20 +485,12 @@ class Game:
         if not isinstance(text, str):
             raise IllegalAction(f"{self.name}: a move is written as a text, not {text!r}")
         word = text.strip().lower()
-        if self._action_names is None:
-            if (number := action_number(word, self.num_actions)) is not None:
-                return number
-        else:
-            if text in self._action_names:
-                return self._action_names.index(text)
-            for action, name in enumerate(self._action_names):
-                if name.lower() == word:
-                    return action
-        if word in self._aliases:
-            return self._aliases[word]
-        raise IllegalAction(
-            f"{self.name}: no action is written {text.strip()!r}{nearest(word, self._action_names or [])}"
-        )
+        names = self._action_names
+        action = action_number(word, self.num_actions) if names is None else action_named(text, names)
+        action = self._aliases.get(word) if action is None else action
+        if action is None:
+            raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}{nearest(word, names or [])}")
+        return action
 
     def parse_moves(self, text: str, state: State | None = None, *, alternatives: bool = False) -> list[int]:
         """The actions of a line from `state`, separated by spaces or commas; one-letter names need no separator.

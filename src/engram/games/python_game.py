@@ -25,7 +25,7 @@ from numba import from_dtype, types
 from engram.errors import IllegalAction, InvalidGame, InvalidState, check_whole
 from engram.games.bounds import is_within
 from engram.games.contract import UNIT_BOUNDS, check_functions
-from engram.games.game import Game, action_number, parsed_line
+from engram.games.game import Game, action_named, action_number, parsed_line
 from engram.games.record import NATURE
 from engram.interrupts import may_be_interrupted
 from engram.native.jit import Callback
@@ -426,16 +426,13 @@ class PythonGame(Game):
     def parse_action(self, text: str, state: Any = None) -> int:
         if self._parse is not None:
             return self._parse(text)
-        if self._name_action is not None:
-            names = [self.action_name(action) for action in range(self.num_actions)]
-            if text in names:  # before others that differ in case, or in space around them
-                return names.index(text)
-            for action, name in enumerate(names):
-                if name.strip().lower() == text.strip().lower():
-                    return action
-        elif (number := action_number(text.strip(), self.num_actions)) is not None:
-            return number
-        raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
+        if self._name_action is None:
+            action = action_number(text.strip(), self.num_actions)
+        else:
+            action = action_named(text, [self.action_name(action) for action in range(self.num_actions)])
+        if action is None:
+            raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
+        return action
 
     def parse_moves(self, text: str, state: Any = None, *, alternatives: bool = False) -> list[int]:
         can_have_spaces = self._name_action is not None and self._parse is None
@@ -448,9 +445,6 @@ class PythonGame(Game):
 
     def is_sound(self, state: Any) -> bool:
         return isinstance(state, self._kind)
-
-    def parse_state(self, diagram: str) -> Any:
-        raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")
 
     def require_start(self) -> None:
         """See `Game`. If a copy has another hash, hashes tell nothing. Addresses of objects in texts do not count."""
