@@ -68,10 +68,9 @@ class OpenSpielState:
 
     def played_out(self, seed: int) -> float:
         """A rollout in Python, for games whose rewards on the way OpenSpiel's search refuses."""
-        state, draws = self.state, random.Random(seed)
-        while not state.is_terminal():
-            is_chance_node = state.is_chance_node()
-            state.apply_action(drawn(state, draws) if is_chance_node else draws.choice(state.legal_actions()))
+        draws = random.Random(seed)
+        while not self.state.is_terminal():
+            self.state.apply_action(random_move(self.state, draws))
         return self.outcome()
 
     def encode(self) -> np.ndarray:
@@ -105,14 +104,16 @@ class ChanceState(OpenSpielState):
         # OpenSpiel's search takes a root where a player moves.
         draws = random.Random(seed)
         while self.state.is_chance_node():
-            self.state.apply_action(drawn(self.state, draws))
+            self.state.apply_action(random_move(self.state, draws))
         return self.outcome() if self.is_over() else super().rollout(seed)
 
 
-def drawn(state: Any, draws: random.Random) -> int:
-    """An action of nature at a chance node of OpenSpiel."""
-    actions, weights = zip(*state.chance_outcomes(), strict=True)
-    return int(draws.choices(actions, weights)[0])
+def random_move(state: Any, draws: random.Random) -> int:
+    """A move in a state of OpenSpiel: nature's by its weights, a player's uniformly."""
+    if state.is_chance_node():
+        actions, weights = zip(*state.chance_outcomes(), strict=True)
+        return int(draws.choices(actions, weights)[0])
+    return int(draws.choice(state.legal_actions()))
 
 
 class OpenSpielGame(PythonGame):
@@ -274,13 +275,11 @@ class OpenSpielGame(PythonGame):
         """Plays random games in Python, where an error is an exception."""
         state, draws = self.spiel.new_initial_state(), random.Random(0)
         for _ in range(TRIAL_MOVES):
-            is_chance_node = state.is_chance_node()
-            if is_chance_node and not has_chance:
+            if state.is_chance_node() and not has_chance:
                 raise InvalidGame(f"{self.name}: it has chance, and OpenSpiel declares none")
-            legal = state.legal_actions()
-            if not legal:
+            if not state.legal_actions():
                 raise InvalidGame(f"{self.name}: in OpenSpiel a position without a legal move is not over")
-            state.apply_action(drawn(state, draws) if is_chance_node else draws.choice(legal))
+            state.apply_action(random_move(state, draws))
             if state.is_terminal():
                 state = self.spiel.new_initial_state()
 
