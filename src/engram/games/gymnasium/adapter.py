@@ -11,7 +11,7 @@ import re
 from functools import partial
 from typing import Any
 
-from engram.errors import InvalidSpecification, MissingPackage, optional_package
+from engram.errors import InvalidSpecification, MissingPackage, check_whole, optional_package
 from engram.games.gymnasium.copies import CopyGame
 from engram.games.gymnasium.model import ModelGame, steps_left, transitions
 from engram.games.python_game import PythonGame
@@ -62,12 +62,10 @@ def environment_game(
         raise InvalidSpecification(
             f"{name} has no limit of steps: add one, such as max_episode_steps=100 to its name, or max_steps=100 here"
         )
-    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
-        raise InvalidSpecification(f"{name}: max_steps must be a whole number, 1 or more, not {max_steps!r}")
+    max_steps = check_whole(f"{name}: max_steps", max_steps, 1, None, InvalidSpecification)
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise InvalidSpecification(f"{name}: seed must be a whole number, 0 or more, or None, not {seed!r}")
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 0 <= draws <= 1000:
-        raise InvalidSpecification(f"{name}: draws must be a whole number, 0 to 1,000, not {draws!r}")
+    draws = check_whole(f"{name}: draws", draws, 0, 1000, InvalidSpecification)
     observation = None if seed is None else _observation(environment, name, seed)
     table = transitions(environment)
     if table is None:
