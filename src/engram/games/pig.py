@@ -36,24 +36,6 @@ def _is_won(state):
     return state.scores[state.player] + state.turn >= state.goal
 
 
-@compiled(inline=True)
-def _fall(state, face):
-    """The die shows a face, from 1 on."""
-    state.rolls = 0
-    if face == 1:
-        state.turn = 0
-        state.player = 1 - state.player
-    else:
-        state.turn += face
-
-
-@compiled(inline=True)
-def _hold(state):
-    state.scores[state.player] += state.turn
-    state.turn = 0
-    state.player = 1 - state.player
-
-
 def legal_actions(state, actions):
     if state.moves >= MAX_MOVES or _is_won(state):
         return 0
@@ -71,12 +53,14 @@ def legal_actions(state, actions):
 
 def play(state, action):
     state.moves += 1
-    if action < state.sides:
-        _fall(state, action + 1)
-    elif action == state.sides:
-        _hold(state)
-    else:
-        state.rolls = 1
+    state.rolls = np.int64(action > state.sides)
+    if action == state.sides:
+        state.scores[state.player] += state.turn
+    if action == 0 or action == state.sides:
+        state.turn = 0
+        state.player = 1 - state.player
+    elif action < state.sides:
+        state.turn += action + 1
     return np.int64(state.moves >= MAX_MOVES or _is_won(state))
 
 
