@@ -14,6 +14,7 @@ two orders of two dice are two lines to the same position. A game of `MAX_ROLLS`
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,6 +32,10 @@ ROLLS = 300
 """The first action of nature."""
 START = ((24, 2), (13, 5), (8, 3), (6, 5))
 """Points as their owner counts them, and the checkers there."""
+CELL_NAMES = [
+    *map(str, range(13, 19)), "bar", *map(str, range(19, 25)), "off",
+    *map(str, range(12, 6, -1)), "bar", *map(str, range(6, 0, -1)), "off",
+]  # fmt: skip
 
 state_dtype = np.dtype(
     [
@@ -308,7 +313,7 @@ def backgammon(gammons: bool = False) -> Game:
     places = [*([_place(move[0], point) for point in _points(*move)] for move in moves), *([] for _ in dice)]
     scene = Scene(
         "squares", 2, 14, _marks, places, pieces="checkers", players=("Red", "White"), note=_note,
-        cell_names=_cell_names(), counts=_counts,
+        cell_names=CELL_NAMES, counts=_counts,
     )  # fmt: skip
     return Game(
         "backgammon:gammons=true" if gammons else "backgammon",
@@ -341,26 +346,14 @@ def _name(source: int, target: int, die: int) -> str:
 
 
 def _place(player: int, point: int) -> int:
-    """The cell of a point: 13 to 24 above with the bar in the middle and off at the end, 12 to 1 below.
+    """The cell of a point, of the bar or of the checkers off.
 
     The checkers of both enter from the bar on the side of their enemy's home, and leave the board next to their own.
     """
-    if point in (0, 25):
-        is_off = (point == 0) == (player == 0)
-        return (27 if player == 0 else 13) if is_off else (6 if player == 0 else 20)
-    if point > 12:
-        return point - 13 + (point > 18)
-    return 14 + 12 - point + (point < 7)
-
-
-def _cell_names() -> list[str]:
-    """`13`, `bar` or `off` for each cell."""
-    names = [""] * 28
-    for player in range(2):
-        for point in range(26):
-            is_off = (point == 0) == (player == 0)
-            names[_place(player, point)] = str(point) if 0 < point < 25 else "off" if is_off else "bar"
-    return names
+    if 0 < point < 25:
+        return CELL_NAMES.index(str(point))
+    is_off = (point == 0) == (player == 0)
+    return (27 if player == 0 else 13) if is_off else (6 if player == 0 else 20)
 
 
 def _cells(state: np.ndarray) -> list[tuple[int, int, int]]:
@@ -388,14 +381,16 @@ def _counts(state: np.ndarray) -> list[int]:
     return counts
 
 
-def _dice(state: np.ndarray) -> str:
-    return " ".join(str(die) for die in range(6, 0, -1) for _ in range(int(state["left"][die])))
+def _turn(state: np.ndarray, names: Sequence[str]) -> str:
+    """The turn in words, with the names of the players."""
+    mover = names[int(state["player"])]
+    dice = " ".join(str(die) for die in range(6, 0, -1) for _ in range(int(state["left"][die])))
+    return (f"{mover} has {dice}", f"{mover} rolls", "the first roll")[int(state["rolls"])]
 
 
 def _note(state: np.ndarray) -> str:
-    if state["rolls"]:
-        return "The first roll" if state["rolls"] == 2 else f"{('Red', 'White')[int(state['player'])]} rolls"
-    return f"{('Red', 'White')[int(state['player'])]} has {_dice(state)}"
+    words = _turn(state, ("Red", "White"))
+    return words[0].upper() + words[1:]
 
 
 def _render(state: np.ndarray) -> str:
@@ -409,10 +404,8 @@ def _render(state: np.ndarray) -> str:
         numbers = [f"{point:>3}" for point in points]
         lines = [" ".join(part[:6]) + " | " + " ".join(part[6:]) for part in (numbers, words)]
         rows += lines if not rows else lines[::-1]
-    mover = "XO"[int(state["player"])]
-    turn = {0: f"{mover} has {_dice(state)}", 1: f"{mover} rolls", 2: "the first roll"}[int(state["rolls"])]
     bar, off = (" ".join(f"{checkers[player, point]}{'XO'[player]}" for player in range(2)) for point in (25, 0))
-    return "\n".join([*rows, f"bar {bar}, off {off}, {int(state['num_rolls'])} rolled, {turn}"])
+    return "\n".join([*rows, f"bar {bar}, off {off}, {int(state['num_rolls'])} rolled, {_turn(state, 'XO')}"])
 
 
 def _sound(state: np.ndarray) -> bool:
