@@ -213,7 +213,12 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
     )  # fmt: skip
     if seed == 0 and (rows, columns, colours) != (15, 15, 5):
         raise InvalidSpecification("same_game: standard boards are 15 × 15 with 5 colours; for others add seed=1")
-    board = _standard(position) if seed == 0 else _random(seed, rows * columns, colours)
+    if seed == 0:
+        colours_of_tiles = [int(colour) for colour in BOARDS.read_text("ascii").splitlines()[position - 1]]
+    else:
+        rng = new_rng(seed)
+        colours_of_tiles = [1 + int(random_below(rng[0], colours)) for _ in range(rows * columns)]
+    board = np.array(colours_of_tiles, np.int8)  # rows from the top
     tiles = np.reshape(board, (columns, rows))
     if not ((tiles[1:] == tiles[:-1]).any() or (tiles[:, 1:] == tiles[:, :-1]).any()):
         raise InvalidSpecification(f"same_game: the board of seed={seed} has no group to remove; take another seed")
@@ -255,18 +260,6 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
 def _highest_score(board: np.ndarray, colours: int) -> int:
     """The score of a board if each of its colours were one group."""
     return BONUS + sum(max(0, int((board == colour).sum()) - 2) ** 2 for colour in range(1, colours + 1))
-
-
-def _standard(position: int) -> np.ndarray:
-    """A standard board, rows from the top."""
-    colours = BOARDS.read_text("ascii").splitlines()[position - 1]
-    return np.array([*map(int, colours)], np.int8)
-
-
-def _random(seed: int, cells: int, colours: int) -> np.ndarray:
-    """A random board, rows from the top."""
-    rng = new_rng(seed)
-    return np.array([1 + int(random_below(rng[0], colours)) for _ in range(cells)], np.int8)
 
 
 def _state(board: np.ndarray, rows: int, columns: int, colours: int) -> np.ndarray:
