@@ -17,7 +17,7 @@ from engram.games.contract import functions_of
 from engram.games.game import Game
 from engram.games.line import many_words
 from engram.games.line.text import action_names, parser, renderer, scene
-from engram.games.line.threats import winning_cells
+from engram.games.line.threats import mirrored, winning_cells
 from engram.games.record import note, nowhere
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, mirror_symmetries, num_images
 from engram.native.intrinsics import pick_bit, popcount
@@ -134,21 +134,11 @@ def position_hash(state):
     return _hash_of(state.mine, state.stones)
 
 
-@compiled(inline=True)
-def _mirrored(board, height, columns):
-    column_bits = (_1 << height) - _1
-    mirror = _0
-    for _ in range(columns):
-        mirror = (mirror << height) | (board & column_bits)
-        board >>= height
-    return mirror
-
-
 def canonical_hash(state):
     rows, columns = _rows_columns(state)
     if state.bottom != _0:
-        mine = _mirrored(state.mine, state.height, columns)
-        stones = _mirrored(state.stones, state.height, columns)
+        mine = mirrored(state.mine, state.height, columns)
+        stones = mirrored(state.stones, state.height, columns)
         return min(_hash_of(state.mine, state.stones), _hash_of(mine, stones))
     lowest = HIGHEST
     for symmetry in range(num_images(rows, columns, False)):

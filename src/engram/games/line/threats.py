@@ -1,4 +1,4 @@
-"""Cells where one more stone makes a run, on one-word line boards, for heavy rollouts and the solver."""
+"""One-word line boards, for the game and the solver: cells where one more stone makes a run, and mirror images."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def completing(stones, step, run):
         cells |= both
         before = (before & stones) << step
     return cells
+
+
+@compiled(inline=True)
+def mirrored(word, height, columns):
+    """The word with left and right exchanged; `height` as in `winning_cells`."""
+    column_bits = (_1 << height) - _1
+    mirror = _0
+    for _ in range(columns):
+        mirror = (mirror << height) | (word & column_bits)
+        word = word >> height
+    return mirror
 
 
 @compiled(inline=True)

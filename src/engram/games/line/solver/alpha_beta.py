@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.games.line.solver.stones import has_run, playable, winning_cells
+from engram.games.line.threats import mirrored
 from engram.native.intrinsics import popcount
 from engram.native.jit import compiled
 from engram.rng import GOLDEN
@@ -77,27 +78,16 @@ _SYMMETRIC_FROM = 24  # empty cells from which a position and its mirror image s
 
 
 @compiled(inline=True)
-def _mirror(board, word):
-    mirrored = _0
-    column = (_1 << board.step) - _1
-    for _ in range(board.columns):
-        mirrored = (mirrored << board.step) | (word & column)
-        word = word >> board.step
-    return mirrored
-
-
-@compiled(inline=True)
 def _key(board, me, mask, remaining):
     """The scrambled key of a position: an exact, invertible code; early positions share it with their mirror image."""
     if board.gravity:
         word = me + mask
         if remaining >= _SYMMETRIC_FROM:
-            other = _mirror(board, word)
-            word = min(word, other)
+            word = min(word, mirrored(word, board.step, board.columns))
     else:
         word = me | (mask << np.uint64(32))
-        other = _mirror(board, me) | (_mirror(board, mask) << np.uint64(32))
-        word = min(word, other)
+        other_mask = mirrored(mask, board.step, board.columns)
+        word = min(word, mirrored(me, board.step, board.columns) | (other_mask << np.uint64(32)))
     return word * GOLDEN  # odd, so that this is invertible
 
 
