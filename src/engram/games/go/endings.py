@@ -85,9 +85,9 @@ def ends_by_pass(state):
 
 
 @compiled
-def wins_as_it_stands(state, balance):
-    """Whether the board, counted as it stands, is a win for the player to move; `balance` is that of `area_balance`."""
-    return (1.0 - 2.0 * state.colour) * value_of(balance, state.komi) > 0.0
+def standing_value(state, balance):
+    """The value of the board as it stands for the player to move; `balance` is that of `area_balance`."""
+    return (1.0 - 2.0 * state.colour) * value_of(balance, state.komi)
 
 
 @compiled
@@ -100,8 +100,7 @@ def is_premature(state, balance, rollouts):
       balance: of `area_balance`. rollouts: heavy ones at most, ≥ 1; in a clear case one or two are played.
     """
     sign = 1.0 - 2.0 * state.colour
-    standing = sign * value_of(balance, state.komi)
-    wins = standing > 0.0
+    standing = standing_value(state, balance)
     alive = np.zeros(MAX_POINTS, np.int64)
     can_win = False
     for seed in range(rollouts):
@@ -109,7 +108,7 @@ def is_premature(state, balance, rollouts):
         if value > standing:
             return True
         can_win |= value > 0.0
-        if wins and _all_alive(state, _1 - state.colour, alive):
+        if standing > 0.0 and _all_alive(state, _1 - state.colour, alive):
             return False
     return can_win
 
@@ -147,7 +146,7 @@ def endings(state, weights):
     if not ends and not likely:
         return math.nan
     balance = area_balance(state)
-    if ends and wins_as_it_stands(state, balance):
+    if ends and standing_value(state, balance) > 0.0:
         for action in range(num_points):
             weights[action] = np.float32(0.0)
         weights[num_points] = np.float32(1.0)

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from engram.games.go.board import MAX_POINTS, MAX_SIZE, area_balance, board_dtype, lanes_around, neighbour_of
-from engram.games.go.endings import ends_by_pass
+from engram.games.go.endings import ends_by_pass, standing_value
 from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
@@ -25,7 +25,6 @@ from engram.games.go.ladders import LINES, ladder_length
 from engram.games.go.large_patterns import MARGIN, number_codes, write_codes, write_kinds
 from engram.games.go.patterns import NUM_CLASSES, class_for
 from engram.games.go.prior_weights import ENTRIES, FIRST, RANK, THETA, VECTORS
-from engram.games.go.rollout import value_of
 from engram.games.go.tactics import is_capture, is_own_eye, liberties_of_move, walk_liberties
 from engram.native.jit import compiled
 
@@ -203,7 +202,7 @@ def prior(state, actions, count, weights):
             total += weight
     share = PASS
     if ends_by_pass(state):
-        standing = (1.0 - 2.0 * state.colour) * value_of(area_balance(state), state.komi)
+        standing = standing_value(state, area_balance(state))
         share = WINS if standing > 0.0 else DRAWS if standing == 0.0 else PASS
     weights[width * width] = np.float32(share * total + eyes if total + eyes > 0.0 else 1.0)
     return 0
