@@ -32,16 +32,15 @@ _3 = np.uint64(3)
 
 
 @compiled(inline=True)
-def is_own_eye(traits, colour):
-    """Whether a point with these traits is an eye of `colour`."""
-    return traits & (EYE << colour) != _0
+def is_barred(board, point, colour, ko):
+    """Whether an empty point is the ko, or an eye of the mover."""
+    return point == ko or traits_of(board, point) & (EYE << colour) != _0
 
 
 @compiled
 def is_sound(board, point, colour, stride, ko):
     """Whether a move at an empty point obeys simple ko, fills no eye of the mover and is no self-atari."""
-    traits = traits_of(board, point)
-    if point == ko or is_own_eye(traits, colour):
+    if is_barred(board, point, colour, ko):
         return False
     return is_capture(board, point, colour, stride) or has_liberties(board, point, colour, stride, _2)
 
@@ -49,10 +48,7 @@ def is_sound(board, point, colour, stride, ko):
 @compiled
 def is_extension(board, point, colour, stride, ko):
     """Whether a legal stone at an empty point has a chain of three liberties and fills no eye of the mover."""
-    traits = traits_of(board, point)
-    if point == ko or is_own_eye(traits, colour):
-        return False
-    return has_liberties(board, point, colour, stride, _3)
+    return not is_barred(board, point, colour, ko) and has_liberties(board, point, colour, stride, _3)
 
 
 @compiled(inline=True)

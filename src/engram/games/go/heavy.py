@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engram.games.go.answers import capture, capture_anywhere, escape, is_own_eye, pattern, race
+from engram.games.go.answers import capture, capture_anywhere, escape, is_barred, pattern, race
 from engram.games.go.board import area_balance, used_points
 from engram.games.go.eyes import kills_when_taken, nakade
-from engram.games.go.heavy_board import balance_of, has_liberties, heavy_dtype, is_capture, put, set_up, traits_of
+from engram.games.go.heavy_board import balance_of, has_liberties, heavy_dtype, is_capture, put, set_up
 from engram.games.go.history import laid_point
 from engram.games.go.rollout import action_of, value_of
 from engram.games.record import note, nowhere
@@ -71,8 +71,7 @@ def answer(board, last, colour, stride, ko, rng, probabilities):
 
 @compiled(inline=True)
 def _is_playable(board, point, colour, stride, ko, rng, caution):
-    traits = traits_of(board, point)
-    if point == ko or is_own_eye(traits, colour):
+    if is_barred(board, point, colour, ko):
         return False
     if has_liberties(board, point, colour, stride, _2) or is_capture(board, point, colour, stride):
         return True
