@@ -13,7 +13,6 @@ from engram.games.go.heavy_board import (
     EYE,
     PATTERN,
     chains_beside,
-    drawn_atari,
     first_liberty,
     has_liberties,
     is_capture,
@@ -151,6 +150,28 @@ def pattern(board, last, colour, stride, ko, rng):
 
 
 @compiled(inline=True)
+def _head_of_rank(board, kind, rank):
+    """The head of the chain of a colour in atari that has `rank` lower ones."""
+    index = _0
+    while rank >= popcount(board.atari[kind, index]):
+        rank -= popcount(board.atari[kind, index])
+        index += _1
+    return (index << np.uint64(6)) + trailing_zeros(pick_bit(board.atari[kind, index], rank))
+
+
+@compiled
 def capture_anywhere(board, colour, ko, rng):
-    """A point that captures an enemy chain; the chain is drawn from all in atari."""
-    return drawn_atari(board, _2 - colour, ko, rng)
+    """A point that captures an enemy chain; the chain is drawn from all in atari, that of the ko left out."""
+    kind = _2 - colour
+    total = _0
+    for index in range(board.words):
+        total += popcount(board.atari[kind, index])
+    if total == _0:
+        return _0
+    rank = random_below(rng, total)
+    for _ in range(total):
+        point = first_liberty(board, _head_of_rank(board, kind, rank))
+        if point != ko:
+            return point
+        rank = rank + _1 if rank + _1 < total else _0
+    return _0

@@ -27,9 +27,8 @@ from engram.games.go.board import (
     used_points,
 )
 from engram.games.go.patterns import NEIGHBOURS, TABLE
-from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
+from engram.native.intrinsics import popcount, trailing_zeros
 from engram.native.jit import compiled
-from engram.rng import random_below
 
 MAX_WORDS = (MAX_POINTS + 63) // 64
 LARGEST_SHAPE = 6
@@ -226,33 +225,6 @@ def has_liberties(board, point, colour, stride, num_liberties):
     if mine & ((_counts(board, lanes) + (_HALF - num_liberties - _1) * ONES) >> _15) != _0:
         return True
     return mine != _0 and liberties_of_move(board, point, colour, stride) >= np.int64(num_liberties)
-
-
-@compiled(inline=True)
-def _head_of_rank(board, kind, rank):
-    """The head of the chain of a colour in atari that has `rank` lower ones."""
-    index = _0
-    while rank >= popcount(board.atari[kind, index]):
-        rank -= popcount(board.atari[kind, index])
-        index += _1
-    return (index << _6) + trailing_zeros(pick_bit(board.atari[kind, index], rank))
-
-
-@compiled
-def drawn_atari(board, kind, ko, rng):
-    """The last liberty of a chain drawn from those of a colour in atari, that of the ko left out; 0 without one."""
-    total = _0
-    for index in range(board.words):
-        total += popcount(board.atari[kind, index])
-    if total == _0:
-        return _0
-    rank = random_below(rng, total)
-    for _ in range(total):
-        point = first_liberty(board, _head_of_rank(board, kind, rank))
-        if point != ko:
-            return point
-        rank = rank + _1 if rank + _1 < total else _0
-    return _0
 
 
 # ------------------------------------------------------------------------------- changing stones
