@@ -296,6 +296,16 @@ def put_stone(board, point, colour, stride, lanes, liberties, num_listed):
     return num_listed
 
 
+@compiled
+def try_to_put(board, point, colour, stride):
+    """Puts down a stone and returns the number of captured ones; -1, and no change, for a suicide."""
+    lanes = lanes_around(board, point, stride)
+    liberties = liberties_after(board, lanes)
+    if not_suicide(liberties, bits_of(lanes, _1 - colour)) == _0:
+        return -1
+    return np.int64(put_stone(board, point, colour, stride, lanes, liberties, _0))
+
+
 @compiled(inline=True)
 def key_after(board, point, colour, lanes, liberties):
     """The Zobrist key of the stones after a move that is no suicide."""

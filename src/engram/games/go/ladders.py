@@ -9,16 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import (
-    bits_of,
-    board_dtype,
-    copy_stones,
-    lanes_around,
-    liberties_after,
-    neighbour_of,
-    not_suicide,
-    put_stone,
-)
+from engram.games.go.board import board_dtype, copy_stones, lanes_around, neighbour_of, try_to_put
 from engram.games.go.rollout import action_of
 from engram.games.go.tactics import is_capture, is_self_atari, only_liberty, walk_liberties
 from engram.native.jit import compiled
@@ -37,17 +28,6 @@ LONG = 6
 """Ataris of a ladder whose end is ruled out; a search sees the end of shorter ones, and captures and sacrifices."""
 READ = 0.001
 """An extension is read if its share of the policy is above this."""
-
-
-@compiled
-def put(board, point, colour, stride):
-    """Puts a stone on the board; False, and no change, for a suicide."""
-    lanes = lanes_around(board, point, stride)
-    liberties = liberties_after(board, lanes)
-    if not_suicide(liberties, bits_of(lanes, _1 - colour)) == _0:
-        return False
-    put_stone(board, point, colour, stride, lanes, liberties, _0)
-    return True
 
 
 @compiled
@@ -78,11 +58,11 @@ def _chase(board, trial, stone, atari, extension, colour, stride):
     if is_self_atari(board, atari, _1 - colour, stride):
         return 3
     copy_stones(trial, board)
-    if not put(trial, atari, _1 - colour, stride):
+    if try_to_put(trial, atari, _1 - colour, stride) < 0:
         return 3
     if can_capture_beside(trial, np.uint64(trial.chain[stone]) >> _2, colour, stride):
         return 3
-    return _liberties(trial, stone, stride)[0] if put(trial, extension, colour, stride) else 0
+    return _liberties(trial, stone, stride)[0] if try_to_put(trial, extension, colour, stride) >= 0 else 0
 
 
 @compiled
@@ -129,7 +109,7 @@ def ladder_length(board, stone, colour, stride, boards):
     if count == 1 and can_capture_beside(board, np.uint64(board.chain[stone]) >> _2, colour, stride):
         return -1
     copy_stones(work, board)
-    if count == 1 and not put(work, first, colour, stride):
+    if count == 1 and try_to_put(work, first, colour, stride) < 0:
         return 0
     return _ataris(boards, stone, colour, stride)
 

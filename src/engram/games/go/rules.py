@@ -31,7 +31,6 @@ from engram.games.go.board import (
     copy_position,
     empty_board,
     has_empty,
-    is_eye,
     is_past,
     key_after,
     lanes_around,
@@ -40,6 +39,7 @@ from engram.games.go.board import (
     point_of,
     put_stone,
     remember,
+    try_to_put,
     used_points,
     zobrist,
 )
@@ -49,6 +49,7 @@ from engram.games.go.history import encode_history, flip_stone, keep_board
 from engram.games.go.local_pattern import local_pattern
 from engram.games.go.prior import prior
 from engram.games.go.rollout import rollout, rollout_moves, value_of
+from engram.games.go.tactics import is_own_eye
 from engram.games.scene import Scene, cell_places
 from engram.games.state import State
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, num_images
@@ -114,8 +115,7 @@ def rollout_actions(state, actions):
     for k in range(count - 1):
         row, column = divmod(np.int64(actions[k]), np.int64(state.width))
         point = np.uint64((row + 1) * np.int64(stride) + column + 1)
-        is_own = bits_of(lanes_around(state, point, stride), colour) == ONES
-        if not (is_own and is_eye(state, point, _1 - colour, stride)):
+        if not is_own_eye(state, point, lanes_around(state, point, stride), colour, stride):
             actions[kept] = actions[k]
             kept += 1
     if kept == 0 and count > 0:
@@ -223,11 +223,7 @@ def encode(state, planes):
 def _put_diagram_stone(state, point, colour):
     """Puts down a stone of a diagram; False if it captures or has no liberty."""
     stride = state.width + _1
-    lanes = lanes_around(state, point, stride)
-    liberties = liberties_after(state, lanes)
-    if not_suicide(liberties, bits_of(lanes, _1 - colour)) == _0:
-        return False
-    if put_stone(state, point, colour, stride, lanes, liberties, _0) != _0:
+    if try_to_put(state, point, colour, stride) != 0:
         return False
     state.key ^= zobrist(point, colour)
     flip_stone(state, (point // stride - _1) * state.width + point % stride - _1, colour)
