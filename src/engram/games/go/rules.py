@@ -255,7 +255,16 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     Deviation: the hash of a position has its passes in a row and its simple ko, but no history. So superko can forbid
       different moves in states of equal hash. Rollouts end after 3·size² moves at any move limit.
     """
-    size, komi, limit = _checked_options(size, komi, move_limit)
+    size = check_whole("the side of a Go board", size, 2, MAX_SIZE, InvalidSpecification)
+    if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
+        raise InvalidSpecification(f"komi is a number, not {komi!r}")
+    if LARGEST_KOMI <= abs(komi) < math.inf:
+        raise InvalidSpecification(f"komi is between -{LARGEST_KOMI:,.0f} and {LARGEST_KOMI:,.0f} points, not {komi}")
+    if not (np.isfinite(komi) and float(2 * komi).is_integer()):
+        raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
+    komi = float(komi) + 0.0  # -0 would give the same game a second name
+    limit = 3 * size * size if move_limit is None else move_limit
+    limit = check_whole("move_limit", limit, 1, MAX_MOVES, InvalidSpecification)
     initial = empty_board(size, komi, limit)
     numbers = [str(size - row) for row in range(size)]
     names = [f"{letter}{number}" for number in numbers for letter in LETTERS[:size]]
@@ -294,24 +303,6 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         parse_state=lambda diagram: parse(diagram, initial),
         sound=lambda state: is_sound(state, initial),
     )
-
-
-def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[int, float, int]:
-    """Size, komi and move limit of a game, with the default limit filled in; see `go` for their ranges.
-
-    Raises:
-      InvalidSpecification: a number out of range.
-    """
-    size = check_whole("the side of a Go board", size, 2, MAX_SIZE, InvalidSpecification)
-    if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
-        raise InvalidSpecification(f"komi is a number, not {komi!r}")
-    if LARGEST_KOMI <= abs(komi) < math.inf:
-        raise InvalidSpecification(f"komi is between -{LARGEST_KOMI:,.0f} and {LARGEST_KOMI:,.0f} points, not {komi}")
-    if not (np.isfinite(komi) and float(2 * komi).is_integer()):
-        raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
-    komi = float(komi) + 0.0  # -0 would give the same game a second name
-    limit = 3 * size * size if move_limit is None else move_limit
-    return size, komi, check_whole("move_limit", limit, 1, MAX_MOVES, InvalidSpecification)
 
 
 # ------------------------------------------------------------------------------------- diagrams
