@@ -16,7 +16,7 @@ from engram.errors import InvalidSpecification, check_whole
 from engram.games.contract import functions_of
 from engram.games.game import Game
 from engram.games.line import many_words
-from engram.games.line.text import action_names, parser, renderer, scene
+from engram.games.line.text import action_names, marker, parser, renderer, scene
 from engram.games.line.threats import mirrored, winning_cells
 from engram.games.record import note, nowhere
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, mirror_symmetries, num_images
@@ -261,7 +261,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         raise InvalidSpecification(f"a run of {run} does not fit a board of {rows} by {columns}")
     one_word = (rows + 1) * columns <= 64
     state = _initial(rows, columns, run, gravity) if one_word else many_words.initial(rows, columns, run, gravity)
-    stones_of = _stones_of if one_word else many_words.stones_of
+    marks = marker(rows, columns, _stones_of if one_word else many_words.stones_of)
     with_stones = _with_stones if one_word else many_words.with_stones
     return Game(
         name or f"line:rows={rows},columns={columns},run={run},gravity={str(gravity).lower()}",
@@ -272,8 +272,8 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         planes_shape=(2, rows, columns),
         symmetries=mirror_symmetries(rows, columns) if gravity else board_symmetries(rows, columns, rows * columns),
         action_names=action_names(rows, columns, gravity),
-        render=renderer(rows, columns, gravity, stones_of),
-        scene=scene(rows, columns, gravity, stones_of),
+        render=renderer(rows, columns, gravity, marks),
+        scene=scene(rows, columns, gravity, marks),
         parse_state=parser(rows, columns, run, gravity, state, with_stones),
         **functions_of(globals() if one_word else vars(many_words)),
     )

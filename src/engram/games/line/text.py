@@ -11,7 +11,7 @@ from engram.errors import InvalidState
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene, cell_places
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-Stones = Callable[[np.ndarray], tuple[int, int]]
+Marks = Callable[[np.ndarray], str]
 
 
 def action_names(rows: int, columns: int, gravity: bool) -> list[str]:
@@ -21,7 +21,7 @@ def action_names(rows: int, columns: int, gravity: bool) -> list[str]:
     return [f"{LETTERS[column]}{rows - row}" for row in range(rows) for column in range(columns)]
 
 
-def marker(rows: int, columns: int, stones_of: Stones) -> Callable[[np.ndarray], str]:
+def marker(rows: int, columns: int, stones_of: Callable[[np.ndarray], tuple[int, int]]) -> Marks:
     """A function from a state to its marks, row 0 on top: X moves first, O second."""
     bits = [rows - 1 - row + column * (rows + 1) for row in range(rows) for column in range(columns)]
 
@@ -32,25 +32,23 @@ def marker(rows: int, columns: int, stones_of: Stones) -> Callable[[np.ndarray],
     return marks
 
 
-def scene(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Scene:
+def scene(rows: int, columns: int, gravity: bool, marks: Marks) -> Scene:
     """The board of a line game as a picture."""
-    marks = marker(rows, columns, stones_of)
     if gravity:
-        names = [str(column + 1) for column in range(columns)]
+        names = action_names(rows, columns, gravity)
         return Scene("columns", rows, columns, marks, cell_places(columns), names, (), "discs", ("Red", "Yellow"))
     shape = "squares" if rows * columns < 64 else "points"
     names = [str(rows - row) for row in range(rows)]
     return Scene(shape, rows, columns, marks, cell_places(rows * columns), LETTERS[:columns], names)
 
 
-def renderer(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Callable[[np.ndarray], str]:
+def renderer(rows: int, columns: int, gravity: bool, marks: Marks) -> Callable[[np.ndarray], str]:
     """A function from a state to its diagram: X moves first, O second."""
-    marks_of = marker(rows, columns, stones_of)
 
     def render(state: np.ndarray) -> str:
-        marks, lines = marks_of(state), []
+        text, lines = marks(state), []
         for row in range(rows):
-            cells = marks[row * columns : (row + 1) * columns]
+            cells = text[row * columns : (row + 1) * columns]
             lines.append(f"{'' if gravity else f'{rows - row:2d} '}{' '.join(cells)}")
         letters = [str((column + 1) % 10) if gravity else LETTERS[column] for column in range(columns)]
         return "\n".join([*lines, ("" if gravity else "   ") + " ".join(letters)])
@@ -65,8 +63,7 @@ def parser(
     """A function from a diagram to a state: rows of X, O and dots; spaces, row numbers and column names are ignored."""
 
     def parse(diagram: str) -> np.ndarray:
-        lines = ["".join(mark for mark in line.upper() if mark in "XO.") for line in diagram.strip().splitlines()]
-        lines = [line for line, text in zip(lines, diagram.strip().splitlines(), strict=True) if _is_row(text)]
+        lines = [row for row in map(_row, diagram.splitlines()) if row]
         if len(lines) != rows or any(len(line) != columns for line in lines):
             raise InvalidState(f"the diagram must have {rows} lines of {columns} marks, each X, O or a dot")
         first = second = 0
@@ -102,8 +99,8 @@ def _has_run(stones: int, rows: int, run: int) -> bool:
     return any(reduce(int.__and__, (stones >> step * place for place in range(run))) for step in steps)
 
 
-def _is_row(text: str) -> bool:
-    marks = text.upper().split()
-    if len(marks) > 1 and marks[0].isdecimal() and not all(mark.isdecimal() for mark in marks):
-        marks = marks[1:]
-    return bool(marks) and all(set(mark) <= set("XO.") for mark in marks)
+def _row(line: str) -> str:
+    """The marks of a line of a diagram; empty for a line that is no row."""
+    words = line.upper().split()
+    marks = "".join(words[1:] if len(words) > 1 and words[0].isdecimal() else words)
+    return marks if set(marks) <= set("XO.") else ""
