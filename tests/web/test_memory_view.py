@@ -16,8 +16,8 @@ def test_the_positions_that_answered_and_the_map(visit):
     expect(page.locator(".map-note")).to_contain_text("of the variance")
     page.locator(".map").focus()
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".entry h3")).to_contain_text("Entry")
-    expect(page.locator(".entry")).to_contain_text("return")
+    expect(page.locator(".entry-note")).to_contain_text("Entry")
+    expect(page.locator(".entry-note")).to_contain_text("return")
     assert serious(page) == []
     page.set_viewport_size({"width": 375, "height": 800})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 375

@@ -413,6 +413,87 @@ def test_an_engine_that_thinks_is_hurried_and_takes_another_level(visit, served)
         expect(page.get_by_role("button", name="Analyse")).to_be_enabled()
 
 
+def test_the_engine_goes_on_after_a_look_back_and_its_move_is_said(visit, served):
+    page = visit(f"{served.address}&game=go:9").page
+    history, turn = page.locator(".history button.main"), page.locator(".turn")
+    page.get_by_label("You play").select_option(label="Black")
+    page.get_by_label("Level").select_option(label="Master")
+    page.get_by_role("button", name="E5, empty").click()
+    for look in (("PageDown",), ("PageUp", "PageDown")):  # nothing changes; back, and again to the end
+        expect(turn).to_contain_text("thinks")
+        for key in look:
+            page.keyboard.press(key)
+            expect(history).to_have_count(1)
+    expect(turn).to_contain_text("thinks")
+    page.get_by_role("button", name="E5, Black stone").click(force=True)
+    expect(page.locator("#news")).to_have_text("The engine thinks about its move.")
+    page.get_by_role("button", name="Move now").click()
+    expect(history).to_have_count(2)
+    expect(page.locator(".said")).to_have_text(f"Move 2: {history.nth(1).inner_text()}")
+    expect(page.locator("engram-board button[tabindex='0']")).to_be_focused()  # the pressed button has gone
+    page.get_by_role("button", name="E5, Black stone").click(force=True)
+    expect(page.locator("#news")).to_have_text("E5 is not a legal move now.")
+
+
+def test_the_focus_stays_where_its_button_goes(visit, served):
+    page = visit(f"{served.address}&game=p_game:branching=2,depth=4").page
+    page.get_by_label("You play").select_option(index=1)
+    page.get_by_label("Level").select_option(label="Beginner")
+    page.locator(".others button").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("pre")).to_contain_text("move 2 of 4")
+    expect(page.locator(".others button").first).to_be_focused()
+    page.get_by_role("button", name="Undo").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("pre")).to_contain_text("move 0 of 4")
+    expect(page.locator(".others button").first).to_be_focused()
+
+
+def test_keys_of_the_browser_play_no_move(visit, served):
+    page = visit(f"{served.address}&game=2048&moves=2@a1,2@b1").page
+    expect(page.locator("engram-board")).to_have_attribute("aria-label", "Board: arrow keys play")
+    for key in ("Alt+ArrowRight", "Control+ArrowRight", "Meta+ArrowRight", "Control+u"):
+        page.keyboard.press(key)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".turn")).to_have_text("Player to move · score so far 4")
+    expect(page.locator(".history button.main")).to_have_count(4)
+
+
+def test_no_engine_plays_into_a_record_and_a_new_game_is_undone(visit, served):
+    page = visit().page
+    history = page.locator(".history button.main")
+    page.get_by_label("You play").select_option(label="Yellow")
+    expect(history).to_have_count(1)
+    page.goto(f"{served.address}&game=connect_four&moves=4,4,3,3")
+    expect(history).to_have_text(["4", "4", "3", "3"])
+    expect(page.get_by_label("You play")).to_have_value("both")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Column 5").click()
+    new_game(page, "hex")
+    expect(page.locator(".name-of-game")).to_contain_text("hex")
+    page.get_by_role("button", name="Undo").click()
+    expect(history).to_have_text(["4", "4", "3", "5"])
+    expect(page.locator(".history .variation")).to_have_text("3")
+
+
+def test_a_browser_without_storage_plays(visit, browser, served):
+    context = browser.new_context()
+    context.add_init_script("""for (const name of ["localStorage", "sessionStorage"])
+        Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError"); } });""")
+    page = context.new_page()
+    page.goto(served.address)
+    page.get_by_role("button", name="Column 4").click()
+    expect(page.locator(".history button.main")).to_have_text(["4"])
+    context.close()
+
+
+def test_zoom_and_the_size_of_text_enlarge_the_board(visit, served):
+    page = visit(f"{served.address}&game=go:19", width=640, height=400).page  # a window of 1280 by 800 at 200 %
+    assert page.locator("engram-board").bounding_box()["width"] > 500
+    assert page.evaluate("() => getComputedStyle(document.documentElement).fontSize") == "16px"
+    assert "font: 100%" in (STATIC / "style.css").read_text()
+
+
 def test_two_undos_at_once_take_back_two_moves(visit):
     page = visit().page
     for number, column in enumerate("4433", start=1):

@@ -168,14 +168,19 @@ class SearchResult:
         low, high = min(move.low for move in visible), max(move.high for move in visible)
         room = max(0.0, 0.1 * (self.bounds[1] - self.bounds[0]) - (high - low)) / 2
         scale = {"least": max(self.bounds[0], low - room), "most": min(self.bounds[1], high + room)}
+
+        def interval(move: MoveStatistics) -> object:
+            about = f"between {shown(move.low, self.bounds)} and {shown(move.high, self.bounds)}"
+            return (
+                "proven" if move.proven else whisker(move.value, move.low, move.high, **scale, middle=0.0, about=about)
+            )
+
         columns: dict[str, Callable[[MoveStatistics], object]] = {
             "move": lambda move: move.name,
             "visits": lambda move: f"{move.visits:,}",
             "share": lambda move: percent(move.visits / total),
             "value": lambda move: shown(move.value, self.bounds),
-            "95 % interval": lambda move: (
-                "proven" if move.proven else whisker(move.value, move.low, move.high, **scale, middle=0.0)
-            ),
+            "95 % interval": interval,
         }
         if max(move.prior for move in self.moves) - min(move.prior for move in self.moves) > 1e-4:
             columns["prior"] = lambda move: percent(move.prior)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engram.pictures.markup import Markup, safe, signed, value_colour
+from engram.pictures.markup import Markup, ink_on, safe, signed, value_colour
 
 WIDTH = 880
 """Width of a picture in units of its `viewBox`; a browser scales it to its place."""
@@ -42,7 +42,7 @@ def icicle(
         boxes.append(f'<rect {box} fill="{value_colour(values[node])}"><title>{safe(title)}</title></rect>')
         if across > len(name) * _LETTER + 6:
             place = f'x="{x + across / 2:.1f}" y="{y + _ROW / 2:.1f}"'
-            boxes.append(f'<text {place} class="on-value">{safe(name)}</text>')
+            boxes.append(f'<text {place} class="on-value" fill="{ink_on(values[node])}">{safe(name)}</text>')
     return _picture(boxes, (max(depth) + 1) * _ROW, about)
 
 

@@ -72,8 +72,13 @@ def _is_number(cell: object) -> bool:
     return not isinstance(cell, Markup) and (cell in ("", "–") or _NUMBER.fullmatch(str(cell)) is not None)
 
 
-def whisker(value: float, low: float, high: float, *, least: float, most: float, middle: float | None = None) -> Markup:
-    """A point and its interval on a scale from `least` to `most`, a line at `middle` if inside; ends beyond are cut."""
+def whisker(
+    value: float, low: float, high: float, *, least: float, most: float, middle: float | None = None, about: str = ""
+) -> Markup:  # fmt: skip
+    """A point and its interval on a scale from `least` to `most`, a line at `middle` if inside; ends beyond are cut.
+
+    `about` says the interval in words, where it does not stand beside the picture.
+    """
 
     def x(number: float) -> str:
         share = (min(max(number, least), most) - least) / ((most - least) or 1.0)
@@ -82,15 +87,27 @@ def whisker(value: float, low: float, high: float, *, least: float, most: float,
     zero = "" if middle is None or not least <= middle <= most else f'<path class="zero" d="M{x(middle)} 1V15"/>'
     ends = f'<path d="M{x(low)} 8H{x(high)}M{x(low)} 4V12M{x(high)} 4V12"/>'
     point = f'<circle cx="{x(value)}" cy="8" r="3.5"/>'
-    box = f'class="whisker" viewBox="0 0 {_WIDTH} 16" width="{_WIDTH}" height="16" aria-hidden="true"'
-    return Markup(f"<svg {box}>{zero}{ends}{point}</svg>")
+    box = f'class="whisker" viewBox="0 0 {_WIDTH} 16" width="{_WIDTH}" height="16"'
+    title = f' role="img"><title>{safe(about)}</title>' if about else ' aria-hidden="true">'
+    return Markup(f"<svg {box}{title}{zero}{ends}{point}</svg>")
+
+
+def _shade(value: float) -> tuple[float, float]:
+    """How far a value is from 0, for its colour; and the lightness, by which bad and good differ also without hue."""
+    strength = min(1.0, abs(value)) ** 0.65
+    return strength, 0.8 - (0.38 if value < 0 else 0.12) * strength
 
 
 def value_colour(value: float) -> str:
     """A colour from bad (-1, purple) to good (+1, green), as the page has it."""
-    strength = min(1.0, abs(value)) ** 0.65
+    strength, lightness = _shade(value)
     hue, chroma = (315, 0.16) if value < 0 else (155, 0.13)
-    return f"oklch({0.8 - 0.28 * strength:.3f} {0.02 + chroma * strength:.3f} {hue})"
+    return f"oklch({lightness:.3f} {0.02 + chroma * strength:.3f} {hue})"
+
+
+def ink_on(value: float) -> str:
+    """The colour of a text on that of a value."""
+    return "#fff" if _shade(value)[1] < 0.6 else "#101418"
 
 
 def key(names: Sequence[str]) -> Markup:

@@ -194,14 +194,14 @@ class ResultsReader:
                 self._counted[record.id] = entry = state, result_of(results, record)
         except EngramError as error:
             return row | {"error": str(error)}
-        plain = entry[1].to_json()
-        test = entry[1].configuration.sprt
-        return row | {
-            **{key: plain[key] for key in ("score", "score_low", "score_high", "elo", "elo_low", "elo_high", "wins",
-                                           "draws", "losses", "verdict", "complete", "sprt", "a", "b", "pentanomial")},
-            "game": entry[1].configuration.game, "elo0": test and test.elo0, "elo1": test and test.elo1,
-            "budget": entry[1].configuration.budget_text,
-        }  # fmt: skip
+        plain, setup = entry[1].to_json(), entry[1].configuration
+        fields = (
+            "score", "score_low", "score_high", "elo", "elo_low", "elo_high", "wins", "draws", "losses", "means",
+            "verdict", "complete", "sprt", "a", "b", "pentanomial",
+        )  # fmt: skip
+        bounds = {name: setup.sprt and getattr(setup.sprt, name) for name in ("elo0", "elo1")}
+        about = {"game": setup.game, "players": setup.players, "budget": setup.budget_text}
+        return row | {name: plain[name] for name in fields} | bounds | about
 
     def _exists(self) -> bool:
         """Whether there is a database, and its tables are made."""

@@ -1,9 +1,11 @@
 // Requests to the server: each carries the token; what it refuses comes back as one sentence.
 
+import { ofAll } from "./storage.js";
+
 const KEY = "engram.token";
 const ALIVE_MS = 2000;
 const HANGS_MS = 10000;
-let token = localStorage.getItem(KEY) ?? "";
+let token = ofAll.getItem(KEY) ?? "";
 addEventListener("storage", ({ key, newValue }) => { if (key === KEY && newValue) token = newValue; }); // from another tab
 let trade; // of the code in the address for the token
 let heardAt = 0; // when the server last sent anything
@@ -34,7 +36,7 @@ export const isCodeUsed = async () => (await trade) === false;
 /** Keeps a token that the server has taken, so that a link with a wrong one replaces none. */
 function keepToken(value) {
   try {
-    if (value !== localStorage.getItem(KEY)) localStorage.setItem(KEY, value);
+    if (value !== ofAll.getItem(KEY)) ofAll.setItem(KEY, value);
   } catch { /* the storage is full: the token is this page's alone */ }
 }
 

@@ -96,7 +96,7 @@ class Board extends HTMLElement {
   /** Moves to draw ahead, each as its action and its mover. */
   set line(steps) { this.#line = steps; this.#draw(); }
 
-  focusCell() { this.querySelector("[tabindex='0']")?.focus(); }
+  focusCell() { this.querySelector("[tabindex='0']")?.focus({ preventScroll: true }); }
 
   // ---------------------------------------------------------------- buttons
 
@@ -173,7 +173,7 @@ class Board extends HTMLElement {
 
   #press(number) {
     this.#rove(number);
-    if (!this.#playable) return;
+    if (!this.#playable) { this.#refuse(number); return; }
     const isPair = (action) => this.#board.places[action].length === 2;
     const from = this.#from, reaching = from === null ? [] : this.#actionsAt(number).filter(isPair);
     this.#from = null;
@@ -181,6 +181,7 @@ class Board extends HTMLElement {
     if (reaching.length) this.#emit(reaching);
     else if (from !== number && here.some(isPair)) this.#from = number;
     else if (!here.every(isPair)) this.#emit(here.filter((action) => !isPair(action)));
+    else if (from === null) this.#refuse(number);
     this.#draw();
     this.#label();
   }
@@ -191,6 +192,8 @@ class Board extends HTMLElement {
     const either = moves.length === 1 || ["checkers", "tiles"].includes(this.#board.pieces); // two dice, or a tile and its likes
     this.dispatchEvent(either ? new CustomEvent("move", { detail: moves[0] }) : new CustomEvent("choose", { detail: moves }));
   }
+
+  #refuse(number) { this.dispatchEvent(new CustomEvent("refuse", { detail: this.#cellName(number) })); }
 
   #rove(number) {
     for (const button of this.cells.children) button.tabIndex = +button.dataset.cell === number ? 0 : -1;

@@ -69,7 +69,7 @@ export class Curve extends HTMLElement {
     this.setAttribute("role", "img");
     this.setAttribute("aria-label", about);
     const key = JSON.stringify([series, axes.x, axes.y, axes.lines, axes.range, axes.low, axes.high, this.#dark.matches, this.#paper.matches]);
-    if (this.#plot && this.key === key) { this.#plot.setData(data); return; }
+    if (this.#plot && this.key === key && data[0].length) { this.#plot.setData(data); return; }
     this.key = key;
     this.#plot?.destroy();
     this.replaceChildren();

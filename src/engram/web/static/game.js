@@ -19,6 +19,8 @@ export class GameTree extends EventTarget {
   #opened = null;
   #shown = -1; // the node that the server has answered about
   #spares = false; // whether an older game stays kept in place of this one
+  #before = null; // the last game with moves that another one replaced
+  isRecord = false; // whether the game came with moves, which nobody on the page has played
 
   constructor() {
     super();
@@ -130,8 +132,20 @@ export class GameTree extends EventTarget {
     await this.#load(game);
   }
 
+  /** The game that this one replaced, while this one has no move. */
+  get before() { return this.nodes.length === 1 ? this.#before : null; }
+
+  /** Takes that game back, with its variations. */
+  async restore() {
+    Object.assign(this, this.#before);
+    this.#before = null;
+    await this.#open("open");
+  }
+
   async #load({ game, start, moves }) {
     const opened = await post("position", { game, start, moves });
+    if (this.nodes.length > 1) this.#before = { game: this.game, start: this.start, nodes: this.nodes, at: this.at };
+    this.isRecord = moves.length > 0;
     this.clear(opened.game, start);
     opened.moves.forEach((move, number) => (this.at = this.#kid(move, opened.actions[number])));
     this.#show(opened, "new");

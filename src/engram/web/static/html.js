@@ -53,12 +53,20 @@ export const tick = (value) => (value ? signed(value, 1) : "0");
 export const percent = (share) =>
   share > 0 && share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
 
+/** How far a value is from 0, for its colour; and the lightness, by which bad and good differ also without hue. */
+function shadeOf(value) {
+  const strength = Math.min(1, Math.abs(value)) ** 0.65;
+  return [strength, 0.8 - (value < 0 ? 0.38 : 0.12) * strength];
+}
+
 /** A colour from bad (−1) to good (+1) for a value, the same in dark and light; no player of a game has these colours. */
 export function valueColour(value) {
-  const strength = Math.min(1, Math.abs(value)) ** 0.65;
-  const [hue, chroma] = value < 0 ? [315, 0.16] : [155, 0.13];
-  return `oklch(${(0.8 - 0.28 * strength).toFixed(3)} ${(0.02 + chroma * strength).toFixed(3)} ${hue})`;
+  const [strength, lightness] = shadeOf(value), [hue, chroma] = value < 0 ? [315, 0.16] : [155, 0.13];
+  return `oklch(${lightness.toFixed(3)} ${(0.02 + chroma * strength).toFixed(3)} ${hue})`;
 }
+
+/** The colour of a text on that of a value. */
+export const inkOn = (value) => (shadeOf(value)[1] < 0.6 ? "#fff" : "#101418");
 
 /** The meaning of the two colours. */
 export const keyOf = (players) =>

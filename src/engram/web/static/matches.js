@@ -9,12 +9,23 @@ const EVERY_MS = 2000, WIDTH = 120, MOST_GAMES = 10_000; // of one answer
 const resultOf = ({ outcome, players }) => (players === 1 ? units(outcome) : outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "a draw");
 const setting = (value) => typeof value === "string" ? safe(value) : (Number.isInteger(value) ? count(value) : value.toPrecision(3)).replace("-", "−");
 const elo = (number) => (number === null ? "∞" : signed(number, 0));
+/** The cells of a match's score and Elo; of one player's means and their difference. */
+function strength(match) {
+  const { means, score, score_low, score_high } = match;
+  if (match.players === 1) {
+    if (!means) return `<td>–</td><td>–</td>`;
+    const [low, high] = [means.low ?? -Infinity, means.high ?? Infinity].map((end) => (Number.isFinite(end) ? signed(end) : end < 0 ? "−∞" : "∞"));
+    return `<td class="value">${units(means.a)}<br><small>against ${units(means.b)}</small></td><td class="value">${signed(means.difference)} <small>[${low}, ${high}]</small></td>`;
+  }
+  const about = `between ${percent(score_low)} and ${percent(score_high)}`, sign = (text) => text.replace("∞", "−∞");
+  return `<td class="value">${whisker(score, score_low, score_high, 0, 1, 0.5, about)} ${percent(score)}</td><td class="value">${score < 0.5 ? sign(elo(match.elo)) : elo(match.elo)} <small>[${sign(elo(match.elo_low))}, ${elo(match.elo_high)}]</small></td>`;
+}
 
-/** A point with its interval on a scale from `low` to `high`. */
-function whisker(value, from, to, low, high, middle) {
+/** A point with its interval on a scale from `low` to `high`; without a text it is beside its numbers. */
+function whisker(value, from, to, low, high, middle, text = "") {
   const x = (number) => ((Math.min(Math.max(number, low), high) - low) / (high - low) * (WIDTH - 8) + 4).toFixed(1);
   const cap = (number) => (number === null ? "" : `M${x(number)} 4V12`); // an end without a bound has none
-  return `<svg class="whisker" viewBox="0 0 ${WIDTH} 16" width="${WIDTH}" height="16" aria-hidden="true"><path class="zero" d="M${x(middle)} 1V15"/><path d="M${x(from ?? low)} 8H${x(to ?? high)}${cap(from)}${cap(to)}"/><circle cx="${x(value)}" cy="8" r="3.5"/></svg>`;
+  return `<svg class="whisker" viewBox="0 0 ${WIDTH} 16" width="${WIDTH}" height="16" ${text ? `role="img"><title>${safe(text)}</title>` : `aria-hidden="true">`}<path class="zero" d="M${x(middle)} 1V15"/><path d="M${x(from ?? low)} 8H${x(to ?? high)}${cap(from)}${cap(to)}"/><circle cx="${x(value)}" cy="8" r="3.5"/></svg>`;
 }
 
 export class Matches {
@@ -41,7 +52,7 @@ export class Matches {
       </section>
       <section class="panel match" aria-labelledby="match-title" hidden><h2 id="match-title"></h2>
         <p class="verdict" role="status"></p>
-        <div class="halves"><div><h3>Elo of A over the games, with its 95 % interval</h3><engram-curve class="elo"></engram-curve></div>
+        <div class="halves"><div class="strength"><h3>Elo of A over the games, with its 95 % interval</h3><engram-curve class="elo"></engram-curve></div>
           <div class="test"><h3>Log-likelihood ratio; it ends the test at a dashed bound</h3><engram-curve class="llr"></engram-curve></div></div>
         <h3>Games</h3>
         <div class="halves"><div><div class="scroll tall" tabindex="0" role="region" aria-label="Games of the match"><table class="games"></table></div>
@@ -72,8 +83,11 @@ export class Matches {
       if (by) trying(() => this.#step(+by));
     });
     this.find(".take").addEventListener("click", () => trying(async () => {
-      await this.game.load({ game: this.viewed.game, start: "", moves: this.viewed.moves.slice(0, this.at) });
-      document.querySelector("[data-view=play]").click();
+      const { at, game } = this, play = document.querySelector("[data-view=play]");
+      await game.load({ game: this.viewed.game, start: "", moves: this.viewed.moves });
+      await game.goTo(game.path()[at]);
+      play.click();
+      play.focus();
     }));
   }
 
@@ -98,12 +112,13 @@ export class Matches {
     const { matches, runs, database } = this.now;
     this.find(".where").textContent = matches.length ? `From ${database}, by any process; new games show by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
     renew(this.find(".runs"), runs.slice(0, 6).map((run) => `<div data-key="${safe(run.id)}" class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : run.stopped ? "stopped" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join(""));
-    const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %</th><th scope="col">Elo</th><th scope="col">Test</th></tr></thead>`;
+    const [shares, leads] = matches.some((match) => match.players === 1) ? ["; mean return", "; difference"] : ["", ""];
+    const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %${shares}</th><th scope="col">Elo${leads}</th><th scope="col">Test</th></tr></thead>`;
     const rows = matches.map((match) => {
       const button = `<button type="button" aria-label="Show match ${match.id}" ${match.id === this.#open ? `aria-current="true"` : ""}>${match.id}</button>`;
       if (match.error) return `<tr><th scope="row">${safe(match.id)}</th><td colspan="5">${safe(match.error)}</td></tr>`;
       const test = match.sprt ? `${whisker(match.sprt.llr, Math.min(0, match.sprt.llr), Math.max(0, match.sprt.llr), match.sprt.lower, match.sprt.upper, 0)}<small>${match.sprt.decision ? `accepts ${match.sprt.decision === "elo1" ? match.elo1 : match.elo0}` : `LLR ${signed(match.sprt.llr, 2)}`}</small>` : `<span class="hint">none</span>`;
-      return `<tr data-key="${match.id}" class="${match.id === this.#open ? "open" : ""}"><th scope="row">${button}</th><td class="names">${safe(match.a.player)}<br>${safe(match.b.player)}<br><small>${safe(match.game)}, ${safe(match.budget)} a move</small></td><td class="number">${count(match.games)}<br><small>of ${count(match.asked)}</small></td><td class="value">${whisker(match.score, match.score_low, match.score_high, 0, 1, 0.5)} ${percent(match.score)}</td><td class="value">${match.score < 0.5 ? elo(match.elo).replace("∞", "−∞") : elo(match.elo)} <small>[${elo(match.elo_low).replace("∞", "−∞")}, ${elo(match.elo_high)}]</small></td><td class="value">${test}</td></tr>`;
+      return `<tr data-key="${match.id}" class="${match.id === this.#open ? "open" : ""}"><th scope="row">${button}</th><td class="names">${safe(match.a.player)}<br>${safe(match.b.player)}<br><small>${safe(match.game)}, ${safe(match.budget)} a move</small></td><td class="number">${count(match.games)}<br><small>of ${count(match.asked)}</small></td>${strength(match)}<td class="value">${test}</td></tr>`;
     });
     renew(this.find(".all"), matches.length ? head + `<tbody>${rows.join("")}</tbody>` : "");
     const open = matches.find((match) => match.id === this.#open);
@@ -135,7 +150,9 @@ export class Matches {
     const match = await get(`matches/${open.id}`);
     if (match.id !== this.#open) return;
     this.find("#match-title").textContent = `Match ${match.id}: ${match.a.player} against ${match.b.player}`;
-    this.find(".verdict").textContent = `${match.verdict}. A: ${count(match.wins)} won, ${count(match.draws)} drawn, ${count(match.losses)} lost.`;
+    const isAlone = match.players === 1, [won, drawn, lost] = [match.wins, match.draws, match.losses].map((games) => count(isAlone ? games / 2 : games));
+    this.find(".verdict").textContent = `${match.verdict}. A: ${isAlone ? `more in ${won} pairs, as much in ${drawn}, less in ${lost}` : `${won} won, ${drawn} drawn, ${lost} lost`}.`;
+    this.find(".strength").hidden = isAlone;
     const columns = match.curve.length ? match.curve[0].map((_, place) => match.curve.map((row) => row[place])) : [[], [], [], [], [], [], [], []];
     // Where one side has won all games, there is no Elo, and an end of the interval is infinite.
     const bound = (number, low) => (number === null ? (low ? -800 : 800) : Math.max(-800, Math.min(800, number)));
@@ -179,7 +196,7 @@ export class Matches {
       board.show(opened.position, { last: opened.actions.at(-1) ?? null, playable: false });
     }
     find(".viewer .turn").textContent = `Game ${viewed.number}: ${viewed.players === 1 ? `${viewed.first} plays` : `${viewed.first} moves first`}, ${resultOf(viewed)}. After ${at} of ${viewed.moves.length} moves${at > 0 && at <= viewed.opening ? ", in the random opening" : ""}.`;
-    find(".viewer .line").textContent = viewed.moves.slice(0, at).join(" ");
+    find(".viewer .line").innerHTML = viewed.moves.slice(0, at).map((name) => `<bdi>${safe(name)}</bdi>`).join(" ");
   }
 
   /** What a study has learned: asked for by a button, and kept until the page goes. */

@@ -26,7 +26,7 @@ export class Memory {
           <h3>The store as a map</h3><p class="hint">The features' two main components: positions that are alike lie close. Ringed: those that answered.</p>
           <div class="map" tabindex="0" role="application" aria-label="Map of the stored positions: arrow keys walk to the next one"><canvas></canvas></div>
           <p class="key" aria-hidden="true"></p><p class="hint map-note" role="status"></p>
-          <div class="entry" hidden><h3></h3><div class="card"><engram-board role="group" aria-label="The stored position"></engram-board><p></p></div></div></div></div>
+          <p class="entry-note" role="status"></p><div class="entry card" hidden><engram-board role="group" aria-label="The stored position"></engram-board></div></div></div>
       </section>
       <section class="panel answers" aria-labelledby="answers-title" hidden><h2 id="answers-title">The positions that answered</h2><p class="hint whose"></p><div class="cards"></div></section></div>`);
     this.find = (selector) => this.element.querySelector(selector);
@@ -54,7 +54,10 @@ export class Memory {
   shown() { this.#draw(); }
   hidden() { this.runner.stop(); }
 
-  #hide() { for (const place of [".asked", ".answers", ".entry"]) this.find(place).hidden = true; }
+  #hide() {
+    for (const place of [".asked", ".answers", ".entry"]) this.find(place).hidden = true;
+    this.find(".entry-note").textContent = "";
+  }
 
   #put(board, position, last = null) {
     const { opened } = this.game;
@@ -86,6 +89,7 @@ export class Memory {
     const { find } = this, players = this.runner.players, mover = players[answer.to_play];
     find(".asked").hidden = find(".answers").hidden = false;
     find(".entry").hidden = true;
+    find(".entry-note").textContent = "";
     const about = find(".about");
     about.innerHTML = `<option value="">the position of the search</option>` + this.runner.snapshot.moves.map((move) => `<option value="${move[0]}">the position after ${safe(move[9][0])}</option>`).join("");
     about.value = this.#path.length ? String(this.#path[0]) : "";
@@ -136,11 +140,9 @@ export class Memory {
     trying(async () => {
       const entry = await post(`searches/${this.runner.id}/memory`, { row: point.row });
       if (this.#selected !== point) return;
-      const place = this.find(".entry");
-      place.hidden = false;
-      place.querySelector("h3").textContent = `Entry ${entry.row}`;
-      this.#put(place.querySelector("engram-board"), entry.position);
-      place.querySelector("p").textContent = `Value ${signed(entry.value)} for ${this.runner.players[0]}, from ${count(Math.round(entry.returns))} return${entry.returns === 1 ? "" : "s"}.`;
+      this.find(".entry").hidden = !this.game.opened.board || !entry.position;
+      this.#put(this.find(".entry engram-board"), entry.position);
+      this.find(".entry-note").textContent = `Entry ${entry.row}: value ${signed(entry.value)} for ${this.runner.players[0]}, from ${count(Math.round(entry.returns))} return${entry.returns === 1 ? "" : "s"}.`;
     });
   }
 }

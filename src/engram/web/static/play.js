@@ -9,6 +9,7 @@ import { keep, recall } from "./storage.js";
 const KEY = "engram.play";
 const THINKS = ", the engine thinks";
 const RETRY_MS = 1000;
+const SLIDES = ["left", "right", "up", "down"];
 
 /** The choices that were kept, but for those of a damaged storage or another version, and an option typed since. */
 function keptChoices(setup) {
@@ -100,6 +101,7 @@ export class Play {
       const by = event.target.closest("[data-step]")?.dataset.step;
       if (by) this.#leave(() => game.step(+by));
     });
+    this.board.addEventListener("refuse", (event) => this.#refuse(event.detail));
     find(".undo").addEventListener("click", () => this.undo());
     find(".history").addEventListener("click", (event) => {
       const node = event.target.closest("[data-node]")?.dataset.node;
@@ -132,12 +134,14 @@ export class Play {
     game.addEventListener("change", (event) => this.#changed(event.detail));
     document.addEventListener("keydown", (event) => {
       if (!this.element.isConnected || event.target.closest("input, select, textarea, dialog")) return;
+      if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own
       const slide = game.position.legal.find(([, name]) => event.key.toLowerCase() === `arrow${name}`);
       if (slide && !this.#waits) { event.preventDefault(); event.stopPropagation(); this.#play({ action: slide[0], name: slide[1] }); }
       const by = { PageUp: -1, PageDown: 1 }[event.key];
       if (by) { event.preventDefault(); this.#leave(() => game.step(by)); }
-      if (event.key === "u" && !event.ctrlKey && !event.metaKey) this.undo();
+      if (event.key === "u" && event.target.closest(".table") && !find(".undo").disabled) this.undo();
     }, true);
+    document.addEventListener("focusin", (event) => (this.hasFocus = this.element.contains(event.target)));
   }
 
   get players() { return this.game.players; }
@@ -157,6 +161,8 @@ export class Play {
 
   #changed(why) {
     if (!this.element.isConnected) return;
+    if (this.game.isRecord) this.#choose({ human: "both" }); // no engine plays into a record
+    this.game.isRecord = false;
     const { opened } = this.game;
     if (why === "new") this.stop();
     this.#snapshot = null;
@@ -166,11 +172,13 @@ export class Play {
       this.board.board = opened.board;
     }
     // A person who looks back only looks, and may choose for nature.
-    const goesOn = why === "new" || why === "move" || (why === "open" && !this.game.nodes[this.game.at].kids.length);
+    const goesOn = why === "new" || why === "move" || this.#isAtEnd;
     if (goesOn && opened.position.chances && this.drawn !== opened.position) this.#drawByChance();
     else if (goesOn) this.#answer();
     else this.#draw();
   }
+
+  get #isAtEnd() { return !this.game.nodes[this.game.at].kids.length; }
 
   /** Nature moves by its chances. */
   #drawByChance() {
@@ -190,12 +198,14 @@ export class Play {
     const { game, find } = this, { opened, position } = game;
     const players = this.players, over = position.outcome !== null, waits = this.#waits;
     find(".turn").innerHTML = turnOf(opened) + (waits && !over ? THINKS : "");
-    const { move } = game.nodes[game.at], said = move === null ? "" : `Last move: ${move}`;
+    const { move } = game.nodes[game.at], said = move === null ? "" : `Move ${game.path().length - 1}: ${move}`;
     if (find(".said").textContent !== said) find(".said").textContent = said;
     if (position.note) find(".turn").append(` · ${position.note}`);
     find(".plain").hidden = !!opened.board;
     this.board.hidden = !opened.board;
     if (opened.board) {
+      const isSlid = position.legal.some(([, name]) => SLIDES.includes(name));
+      this.board.setAttribute("aria-label", isSlid ? "Board: arrow keys play" : "Board: arrow keys move, Enter plays");
       this.board.show(position, { last: game.action, playable: !over && !waits && !position.chances });
       this.board.heat = heatOf(this.#snapshot, this.choice.heat);
       this.board.line = [];
@@ -211,7 +221,7 @@ export class Play {
     names.value = this.choice.human;
     if (!names.value) names.value = "both";
     find(".save").hidden = find(".load").hidden = !opened.is_go;
-    find(".undo").disabled = game.at === 0;
+    find(".undo").disabled = game.at === 0 && !game.before;
     find(".think").disabled = over || !!position.chances;
     find(".think").textContent = waits ? "Move now" : this.#thinking ? "Stop" : "Analyse";
     find(".name-of-game").textContent = opened.game;
@@ -224,6 +234,15 @@ export class Play {
     find(".point").hidden = !this.#snapshot || waits || !onBoard;
     this.#drawHistory();
     this.#drawValues();
+    this.#keepFocus();
+  }
+
+  /** Gives the focus a new place where its button has gone, or can no longer be pressed. */
+  #keepFocus() {
+    const { activeElement } = document;
+    if (!this.hasFocus || !(activeElement === document.body || activeElement.disabled)) return;
+    if (!this.board.hidden) this.board.focusCell();
+    else this.find(".others button:enabled")?.focus({ preventScroll: true });
   }
 
   /** The moves without a place on the board. */
@@ -282,14 +301,16 @@ export class Play {
       if (!this.game.isShown) return; // the person went on, and so does the analysis
       const { resumes } = this, { outcome, to_play } = this.game.position;
       this.resumes = false;
+      if (!this.#thinking && this.#isAtEnd) this.#answer(); // also where the position is the same as before
       if (resumes && outcome === null && !this.#isEngine(to_play)) this.analyse();
     });
   }
 
   undo() {
     const { game } = this, { human, players } = this.choice, alone = players === 1 && human !== "both";
+    if (game.at === 0) return this.#leave(() => game.restore()); // a new game is undone, too
     // Back to a person's move, past those of the engine and of nature; an engine that plays alone pauses.
-    this.#leave(async () => {
+    return this.#leave(async () => {
       do {
         const { parent } = game.nodes[game.at];
         await game.goTo(parent);
@@ -383,10 +404,8 @@ export class Play {
       const last = await searching;
       if (!last || last.error || this.game.at !== at) return;
       if (last.stopped === "interrupted" && !thinking.hurries) { this.#answer(); return; } // by the server, which ended
-      const keyboard = this.board.contains(document.activeElement);
       this.find(".think").disabled = true; // until the move is on the board
       await this.game.play(last.name, last.action);
-      if (keyboard) this.board.focusCell();
     }).then(() => !this.#waits && this.find(".turn").textContent.includes(THINKS) && this.#draw());
   }
 
@@ -410,6 +429,12 @@ export class Play {
       this.#snapshot.stopped = "interrupted";
       this.find(".progress").textContent = progressOf(this.#snapshot, this.players);
     }
+  }
+
+  /** Says why a cell that was pressed is no move. */
+  #refuse(cell) {
+    const { position } = this.game;
+    say(position.outcome !== null ? "The game is over." : this.#waits ? "The engine thinks about its move." : `${cell} is not a legal move now.`);
   }
 
   #point(move) {
@@ -478,7 +503,6 @@ export class Play {
     if (!file) return;
     if (file.size > 500_000) return say("An SGF file has at most 500,000 bytes here.", { bad: true });
     const line = await post("sgf/read", await file.arrayBuffer()), missing = new Intl.ListFormat("en").format(line.left_out);
-    this.#choose({ human: "both" }); // no engine plays into a record
     await this.#leave(async () => {
       await this.game.load(line);
       say(`${file.name}: ${line.moves.length} moves${missing && `; its ${missing} are left out`}`);

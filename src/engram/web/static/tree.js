@@ -1,7 +1,7 @@
 // The view of a search's tree: an icicle whose widths are visits and whose colours are values.
 
 import { post } from "./api.js";
-import { count, element, ink, inUnits, keyOf, onScale, safe, signed, trying, valueColour } from "./html.js";
+import { count, element, ink, inkOn, inUnits, keyOf, onScale, safe, signed, trying, valueColour } from "./html.js";
 import { Runner } from "./runner.js";
 
 const ROW = 27, DEPTH = 15;
@@ -42,6 +42,7 @@ export class TreeView {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#draw());
     this.find(".crumbs").addEventListener("click", (event) => {
       const length = event.target.closest("[data-length]")?.dataset.length;
+      this.find(".icicle").focus({ preventScroll: true }); // the crumb goes
       if (length !== undefined) this.#climb(+length);
     });
   }
@@ -113,11 +114,12 @@ export class TreeView {
     }
     for (const node of root.descendants()) {
       const { x0, x1, y0, y1 } = node, { flags, value, action, name } = node.data;
-      context.fillStyle = valueColour(Math.round(onScale(value, this.range) * 20) / 20);
+      const shade = Math.round(onScale(value, this.range) * 20) / 20;
+      context.fillStyle = valueColour(shade);
       context.fillRect(x0, y0, Math.max(0.7, x1 - x0 - (x1 - x0 > 4 ? 1 : 0.3)), y1 - y0 - 1);
       const label = node.parent ? this.#name(action, name) + (flags & 4 ? " ✓" : "") : this.#line(node).at(-1) ?? "start";
       if (x1 - x0 > context.measureText(label).width + 8) {
-        context.fillStyle = "#101418";
+        context.fillStyle = inkOn(shade);
         context.textAlign = "center";
         context.fillText(label, (x0 + x1) / 2, (y0 + y1) / 2);
       }
