@@ -74,15 +74,6 @@ class CheckReport:
         return f"{', '.join(parts)}; contract kept"
 
 
-def _call(address: int, arguments: tuple[int, ...], returns: Any = ctypes.c_int64) -> Any:
-    """Calls a function of a game as a search does."""
-    return ctypes.CFUNCTYPE(returns, *[ctypes.c_int64] * len(arguments))(address)(*arguments)
-
-
-def _call_float(address: int, arguments: tuple[int, ...]) -> float:
-    return float(_call(address, arguments, ctypes.c_double))
-
-
 def check_game(game: Game | str, games: int = 50, seed: int = 0) -> CheckReport:
     """Plays random games through every function of a game and checks all that a search relies on.
 
@@ -232,8 +223,7 @@ class _Play:
         returns = self._returns(self._outcome())
         if len(game.symmetries) > 1:
             symmetry = self._check.random.choice(game.symmetries[1:])
-            same = _is_symmetric(game, symmetry, self._history)
-            self._must(same, "a symmetry changes the game: legal moves, planes or end")
+            self._must(self._is_symmetric(symmetry), "a symmetry changes the game: legal moves, planes or end")
         return len(self._history), returns
 
     def _returns(self, outcome: float) -> list[float]:
@@ -251,10 +241,16 @@ class _Play:
         if not holds:
             raise InvalidGame(f"{self._game.name}: {sentence}")
 
-    def _call(self, function: str, *arguments: int) -> int:
-        return int(_call(self._game.address(function), arguments))
+    def _call(self, function: str, *arguments: int, returns: Any = ctypes.c_int64) -> Any:
+        """Calls a function of the game as a search does."""
+        kind = ctypes.CFUNCTYPE(returns, *[ctypes.c_int64] * len(arguments))
+        return kind(self._game.address(function))(*arguments)
 
-    def _copy(self) -> None:
+    def _call_float(self, function: str, *arguments: int) -> float:
+        return float(self._call(function, *arguments, returns=ctypes.c_double))
+
+    def _copy(self) -> int:
+        """Copies the state; returns the address of the copy."""
         if not self._game.address("copy"):
             self._copied[:] = self._buffer
         else:
@@ -262,6 +258,7 @@ class _Play:
                 self._game.write(self._copied, self._first)
             status = self._call("copy", self._copied.ctypes.data, self._buffer.ctypes.data)
             self._must(status >= 0, "copy failed")
+        return self._copied.ctypes.data
 
     def _legal_actions(self) -> list[int]:
         game, actions = self._game, self._actions
@@ -358,26 +355,23 @@ class _Play:
         if not game.address(policy):
             return
         self._rolls_out = True
-        self._copy()
         twin = np.array(rng)
-        value = _call_float(game.address(policy), (self._copied.ctypes.data, rng.ctypes.data))
+        value = self._call_float(policy, self._copy(), rng.ctypes.data)
         self._must(is_within.py_func(value, *self._bounds), f"{policy} gave {value}, not a value in {self._span}")
         same = game.hash(game.read(self._buffer)) == game.hash(self._state)
         self._must(same, f"a {policy} on a copy changed the original")
         if game.compiled or (type(game) is PythonGame and game.user_rollout is not None):
-            self._copy()
-            again = _call_float(game.address(policy), (self._copied.ctypes.data, np.array(twin).ctypes.data))
+            numbers = np.array(twin)
+            again = self._call_float(policy, self._copy(), numbers.ctypes.data)
             source = "`rng`" if game.compiled else "`seed`"
             self._must(again == value, f"{policy} draws by other random numbers than {source}, so no seed repeats")
         self._rolls_out = False
         if not game.address(policy + "_moves"):
             return
-        self._copy()
         moves = buffers(1 + game.max_moves, np.int32, spare=SLACK)
         moves[:] = _UNWRITTEN
         moves[0] = game.max_moves
-        addresses = (self._copied.ctypes.data, twin.ctypes.data, moves.ctypes.data)
-        again = _call_float(game.address(policy + "_moves"), addresses)
+        again = self._call_float(policy + "_moves", self._copy(), twin.ctypes.data, moves.ctypes.data)
         written = moves[1 : 1 + max(0, min(int(moves[0]), game.max_moves))]
         self._must(again == value and (twin == rng).all(), f"{policy}_moves plays another game than {policy}")
         self._must((moves[1 + game.max_moves :] == _UNWRITTEN).all(), f"{policy}_moves wrote beyond its buffer")
@@ -385,29 +379,25 @@ class _Play:
         self._must(valid, f"{policy}_moves wrote a number that is no move")
 
     def _rollout_actions(self, legal: list[int]) -> None:
-        self._copy()
         actions = buffers(self._game.num_actions, np.int32, spare=SLACK)
-        count = self._call("rollout_actions", self._copied.ctypes.data, actions.ctypes.data)
+        count = self._call("rollout_actions", self._copy(), actions.ctypes.data)
         named = actions[: max(0, min(count, len(legal)))].tolist()
         valid = count == len(set(named)) > 0 and set(named) <= set(legal)
         self._must(valid, "rollout_actions names no action, one twice, or one that is not legal")
         self._keeps_copy("rollout_actions")
 
     def _prior(self, legal: list[int]) -> None:
-        self._copy()
         weights, actions = buffers(self._game.num_actions, np.float32), np.array(legal, np.int32)
-        addresses = (self._copied.ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data)
-        status = self._call("prior", *addresses)
+        status = self._call("prior", self._copy(), actions.ctypes.data, len(legal), weights.ctypes.data)
         valid = status == 0 and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, "prior gave no weights ≥ 0")
         self._keeps_copy("prior")
 
     def _encoded(self, function: str, size: int, *history: int) -> int:
         """Checks that planes are finite and not beyond their `size` numbers; returns the function's result."""
-        self._copy()
         planes = buffers(size, np.float32, spare=SLACK)
         planes[-SLACK:] = _UNWRITTEN
-        status = self._call(function, self._copied.ctypes.data, planes.ctypes.data, *history)
+        status: int = self._call(function, self._copy(), planes.ctypes.data, *history)
         self._must(status >= 0, f"{function} failed")
         self._must(bool((planes[-SLACK:] == _UNWRITTEN).all()), f"{function} wrote beyond its buffer")
         self._must(bool(np.isfinite(planes).all()), f"{function} wrote a number that is not finite")
@@ -416,12 +406,10 @@ class _Play:
 
     def _chance(self, legal: list[int]) -> None:
         """Nature's weights are numbers ≥ 0 of legal actions, one above 0, and leave the state as it is."""
-        self._copy()
         weights = buffers(self._game.num_actions, np.float32, spare=SLACK)
         actions = np.array(legal, np.int32)
         weights[self._game.num_actions :] = _UNWRITTEN
-        addresses = (self._copied.ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data)
-        status = self._call("chance", *addresses)
+        status = self._call("chance", self._copy(), actions.ctypes.data, len(legal), weights.ctypes.data)
         slack, shares = weights[self._game.num_actions :], weights[: self._game.num_actions]
         valid = status == 0 and bool((shares >= 0).all() and np.isfinite(shares).all() and shares[legal].sum() > 0)
         self._must(valid, f"chance gave the weights {shares[legal].tolist()}; each is 0 or more, and one above 0")
@@ -434,10 +422,9 @@ class _Play:
 
         That of `endings` is all for the last action, in Go the pass; that of `tactics` is even for all others.
         """
-        self._copy()
         weights = np.zeros(self._game.num_actions, np.float32)
         weights[slice(-1, None) if corrector == "endings" else slice(-1)] = 1.0
-        value = float(_call_float(self._game.address(corrector), (self._copied.ctypes.data, weights.ctypes.data)))
+        value = self._call_float(corrector, self._copy(), weights.ctypes.data)
         valid = (np.isnan(value) or -1.0 <= value <= 1.0) and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, f"{corrector} gave a value outside [-1, 1], or weights that are not ≥ 0")
         self._keeps_copy(corrector)
@@ -465,7 +452,7 @@ class _Play:
         self._must((over == 1) == game.is_over(after), "play and legal_actions disagree on whether the game is over")
         reward = 0.0
         if game.has("reward"):
-            reward = _call_float(game.address("reward"), (self._buffer.ctypes.data,))
+            reward = self._call_float("reward", self._buffer.ctypes.data)
             self._must(math.isfinite(reward), f"reward is {reward}")
             self._must(game.reward(after) == reward, "reward differs between two equal states")
         is_chance_node = over == 0 and game.to_play(after) == NATURE
@@ -474,7 +461,7 @@ class _Play:
 
     def _outcome(self) -> float:
         game, state = self._game, self._state
-        outcome = float(_call_float(game.address("outcome"), (self._buffer.ctypes.data,)))
+        outcome = self._call_float("outcome", self._buffer.ctypes.data)
         within = math.isfinite(outcome) and is_within.py_func(outcome, *self._bounds)
         self._must(within, f"outcome is {outcome}, not in {self._span}")
         self._must(game.outcome(state) == outcome, "outcome differs between two equal states")
@@ -482,25 +469,23 @@ class _Play:
         self._must(opposite, "outcome for player 1 is not the opposite of that for player 0")
         return outcome
 
+    def _is_symmetric(self, symmetry: Symmetry) -> bool:
+        """Whether the image of the game continues as the game did."""
+        game = self._game
+        state = mirrored = game.initial_state()
+        for action in self._history:
+            if sorted(symmetry.actions[game.legal_actions(state)].tolist()) != game.legal_actions(mirrored):
+                return False
+            state, mirrored = game.play(state, action), game.play(mirrored, int(symmetry.actions[action]))
+            if game.planes_shape and game.address("encode"):
+                if not np.array_equal(self._planes(state), self._planes(mirrored)[:, symmetry.cells]):
+                    return False
+        return game.is_over(mirrored) and game.outcome(state) == game.outcome(mirrored)
 
-def _is_symmetric(game: Game, symmetry: Symmetry, history: list[int]) -> bool:
-    """Whether the image of a game continues as the game did."""
-    state = mirrored = game.initial_state()
-    for action in history:
-        if sorted(symmetry.actions[game.legal_actions(state)].tolist()) != game.legal_actions(mirrored):
-            return False
-        state, mirrored = game.play(state, action), game.play(mirrored, int(symmetry.actions[action]))
-        if game.planes_shape and not np.array_equal(_planes(game, state), _planes(game, mirrored)[:, symmetry.cells]):
-            return False
-    return game.is_over(mirrored) and game.outcome(state) == game.outcome(mirrored)
-
-
-def _planes(game: Game, state: State) -> np.ndarray:
-    assert game.planes_shape is not None
-    channels, height, width = game.planes_shape
-    planes = buffers(channels * height * width, np.float32).reshape(channels, height * width)
-    if game.address("encode"):
-        buffer = game.new_buffer()
-        game.write(buffer, state)
-        _call(game.address("encode"), (buffer.ctypes.data, planes.ctypes.data))
-    return planes
+    def _planes(self, state: State) -> np.ndarray:
+        assert self._game.planes_shape is not None
+        channels, height, width = self._game.planes_shape
+        planes, buffer = buffers(channels * height * width, np.float32), self._game.new_buffer()
+        self._game.write(buffer, state)
+        self._call("encode", buffer.ctypes.data, planes.ctypes.data)
+        return planes.reshape(channels, height * width)
