@@ -77,9 +77,7 @@ def check_backup(rule: Operator, simulations: int = SIMULATIONS, seed: int = 0) 
     if not isinstance(rule, Operator) or rule.definition.kind != "backup":
         raise InvalidParameter(f"check_backup takes a backup operator with its numbers, not {rule!r}")
 
-    def leaf() -> None:
-        _check_leaf(rule, simulations)
-
+    leaf = partial(_check_leaf, rule, simulations)
     guarded([part.definition.function for part in rule.parts], f"leaf of {rule}", leaf, always=True)
     leaf()
     return check_preset(Preset(selection=ucb1(), backup=rule).named(str(rule)), None, simulations, seed, exact=True)
@@ -118,38 +116,36 @@ def check_preset(
     extensions = first.assembly.extensions
     enters = any(part.enters for part in extensions)  # a table's values stand for visits of other games
     repeats = first.evaluator is None and all(part.store is None or part.fork is not None for part in extensions)
+
+    def checked_tree(work: Workspace, seconds: float = math.inf) -> np.ndarray:
+        if preset.evaluator is None and work.game.compiled:
+            _check_states(work.game, preset, simulations, seed)
+        tree = _search(work, simulations, seed, seconds)
+        _check_nodes(preset.text, tree, exact, enters)
+        return tree
+
     for game in searched:
 
         def trial(game: Game = game) -> None:
-            if preset.evaluator is None and game.compiled:
-                _check_states(game, preset, simulations, seed)
-            _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, seconds), exact, enters)
+            checked_tree(Workspace(game, preset), seconds)
 
-        def run(game: Game = game) -> list[np.ndarray]:
-            if preset.evaluator is None and game.compiled:
-                _check_states(game, preset, simulations, seed)
-            works = [Workspace(game, preset)]
-            if repeats:  # in another one, and as a second game in the first
-                works += [Workspace(game, preset), works[0]]
-            trees = [_search(work, simulations, seed) for work in works]
-            _check_nodes(preset.text, trees[0], exact, enters)
-            visits, done = int(trees[-1]["visit_count"][0]), works[0].total_done()
-            if visits != done and not enters:
-                raise InvalidParameter(f"{preset.text}: the root has {visits} visits after {done} simulations")
-            faults = (
-                "the same seed gave two different trees; random numbers must come from `rng`",
-                "a second game begins with what the first one left: new_game must empty the store",
-            )
-            fields = ["visit_count", "value", "action"]
-            for tree, fault in zip(trees[1:], faults, strict=False):
-                if not all(np.array_equal(trees[0][field], tree[field]) for field in fields):
-                    raise InvalidParameter(f"{preset.text}: {fault}")
-            _save_and_load(works[0])
-            return trees
-
-        workspace = Workspace(game, preset)
-        guarded(_functions(workspace), preset.text, trial, before=workspace.warm_up, always=True)
-        trees = run()
+        work = Workspace(game, preset)
+        guarded(_functions(work), preset.text, trial, before=work.warm_up, always=True)
+        trees = [checked_tree(work)]
+        if repeats:  # in another one, and as a second game in the first
+            trees += [_search(other, simulations, seed) for other in (Workspace(game, preset), work)]
+        visits, done = int(trees[-1]["visit_count"][0]), work.total_done()
+        if visits != done and not enters:
+            raise InvalidParameter(f"{preset.text}: the root has {visits} visits after {done} simulations")
+        faults = (
+            "the same seed gave two different trees; random numbers must come from `rng`",
+            "a second game begins with what the first one left: new_game must empty the store",
+        )
+        fields = ["visit_count", "value", "action"]
+        for tree, fault in zip(trees[1:], faults, strict=False):
+            if not all(np.array_equal(trees[0][field], tree[field]) for field in fields):
+                raise InvalidParameter(f"{preset.text}: {fault}")
+        _save_and_load(work)
         values = trees[0]["value"][trees[0]["visit_count"] > 0]
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
         total += sum(int(tree[0]["visit_count"]) for tree in trees)
