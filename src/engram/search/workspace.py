@@ -199,25 +199,19 @@ class Workspace(Addressed):
         listen()
         if budget == self._bound_for:
             return
-        selection, columns = self.assembly.selection, self.trees[0].columns
-        rules = [
-            {"backup": backup_of(self.preset, extensions), "rollout": rollout_of(self.preset, extensions)}
-            for extensions in self.extensions
-        ]
-        hooks = [{kind: hooks_of(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
-        sequences = (sequence for kinds in hooks for sequence in kinds.values())
-        operators = {selection, *(operator for sequence in sequences for operator in sequence)}
-        operators |= {operator for kinds in rules for operator in kinds.values() if operator is not None}
-        # All records are made before an address is written: an operator that fails leaves the last ones in place.
-        bound = {operator: operator.bind(budget, columns) for operator in operators}
-        self.program["selection_parameters"] = bound[selection].address
-        for number, kinds in enumerate(hooks):
+        places = [(self.program["selection_parameters"], self.assembly.selection)]
+        for number, extensions in enumerate(self.extensions):
             slots = self.slots[number * self.slots_per_tree : (number + 1) * self.slots_per_tree]
-            for kind, operator in rules[number].items():
-                slots[kind + "_parameters"] = 0 if operator is None else bound[operator].address
-            for kind, sequence in kinds.items():
-                for place, operator in enumerate(sequence):
-                    slots[kind + "_parameters"][:, place] = bound[operator].address
+            places.append((slots["backup_parameters"], backup_of(self.preset, extensions)))
+            if (policy := rollout_of(self.preset, extensions)) is not None:
+                places.append((slots["rollout_parameters"], policy))
+            for kind in HOOKS:
+                addresses = slots[kind + "_parameters"]
+                places += [(addresses[:, k], hook) for k, hook in enumerate(hooks_of(extensions, kind))]
+        # All records are made before an address is written: an operator that fails leaves the last ones in place.
+        bound = {operator: operator.bind(budget, self.trees[0].columns) for operator in {rule for _, rule in places}}
+        for place, operator in places:
+            place[:] = bound[operator].address
         self._bound, self._bound_for = bound, budget  # keeps the records alive
 
     def stop(self) -> None:
