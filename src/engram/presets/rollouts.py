@@ -25,6 +25,7 @@ from engram.search.extensions import (  # noqa: F401 - register rules
     uncertainty,
     variance,
 )
+from engram.search.extensions.move_history import move_history, ucb1_memory
 from engram.search.extensions.rave import puct_rave as puct_rave_rule
 from engram.search.extensions.rave import rave as rave_rule
 from engram.search.operators import Operator
@@ -260,6 +261,28 @@ def _seeded(selection: Operator, evaluator: Any, network: str | None, search: Se
     evaluator = _evaluator(evaluator, network)
     value = "evaluator" if evaluator is None else "rollout"
     return Preset.assemble(selection, search, evaluator=evaluator, leaf_value=value, **priors)
+
+
+@register
+def history_uct(
+    *, exploration: float = 0.3, equivalence: float = 5.0, shrinkage: float = 20.0, window: float = 200.0,
+    **search: Unpack[SearchOptions],
+) -> Preset:  # fmt: skip
+    """UCT that remembers moves: moves that improved other positions are tried first here.
+
+    Args:
+      exploration: c ≥ 0 for values in [-1, 1].
+      equivalence, shrinkage, window: as in `engram.search.extensions.move_history.move_history`.
+      search: as in `SearchOptions`.
+
+    The memory lasts for one game.
+
+    Source: Nijssen and Winands, "Enhancements for multi-player Monte-Carlo tree search", 2011 (progressive history,
+    after Schaeffer's history heuristic). Deviations: the score of a move is its return minus the value of the position
+    before it, and old scores fade; unvisited children get a value from it too; λ replaces their bonus.
+    """
+    memory = move_history(equivalence=equivalence, shrinkage=shrinkage, window=window)
+    return Preset.assemble(ucb1_memory(exploration=exploration), search, extensions=(memory,))
 
 
 @register
