@@ -76,15 +76,15 @@ def puct(tree, node, rng, parameters):
 
 
 @compiled(inline=True)
-def puct_choice(tree, node, exploration, parameters):
-    """The choice of `puct` with another c, `exploration`; the other numbers are those of `parameters`."""
+def puct_choice(tree, node, exploration, parameters, weights=None):
+    """The choice of `puct` with another c, `exploration`, and with a column of weights in the place of visits."""
     nodes = nodes_of(tree)
     parent = nodes[node]
     sign = sign_of(parent)
     visited = np.uint64(parent.num_visited)
     first = np.uint64(parent.first_child)
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = exploration * math.sqrt(total)
+    total = np.float64(parent.visit_count) if weights is None else weights[node].weight
+    scale = exploration * math.sqrt(total + np.float64(parent.in_flight))
     best = np.int64(EXPAND)
     highest = -math.inf
     if visited < np.uint64(parent.num_children):
@@ -94,6 +94,8 @@ def puct_choice(tree, node, exploration, parameters):
         highest = urgency + scale * np.float64(nodes[first + visited].prior)
     for child in range(first, first + visited):
         visits, value = statistics(tree, nodes, child, sign)
+        if weights is not None:
+            visits = weights[child].weight + np.float64(nodes[child].in_flight)
         bound = value + scale * np.float64(nodes[child].prior) / (1.0 + visits)
         if bound > highest:
             highest = bound

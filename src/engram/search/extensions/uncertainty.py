@@ -13,8 +13,8 @@ import numpy as np
 
 from engram.search.columns import MAX_COUNT, Column, bounded
 from engram.search.operators import Parameter, backup, column_of, selection
-from engram.search.returns import position_value
-from engram.search.tree import EXPAND, nodes_of, sign_of, statistics
+from engram.search.selection import puct_choice
+from engram.search.tree import nodes_of
 
 WEIGHTS = Column(np.dtype([("weight", np.float64)]), "weights", rule="uncertainty", fault=bounded(weight=MAX_COUNT))
 """Σ w of the simulations through a node, by `uncertainty`."""
@@ -65,25 +65,5 @@ def weighted_puct(tree, node, rng, parameters):
 
     Cost: as `puct`. Source: as `uncertainty`. Deviation: W(s) counts the node's own evaluation, too.
     """
-    nodes = nodes_of(tree)
-    column = column_of(tree, parameters.weights, WEIGHTS.dtype)
-    parent = nodes[node]
-    sign = sign_of(parent)
-    visited = np.uint64(parent.num_visited)
-    first = np.uint64(parent.first_child)
-    scale = parameters.exploration * math.sqrt(column[node].weight + np.float64(parent.in_flight))
-    best = np.int64(EXPAND)
-    highest = -math.inf
-    if visited < np.uint64(parent.num_children):
-        urgency = parameters.first_play_urgency
-        if math.isnan(urgency):
-            urgency = sign * position_value(tree, node) - parameters.reduction
-        highest = urgency + scale * np.float64(nodes[first + visited].prior)
-    for child in range(first, first + visited):
-        _, value = statistics(tree, nodes, child, sign)
-        weight = column[child].weight + np.float64(nodes[child].in_flight)
-        bound = value + scale * np.float64(nodes[child].prior) / (1.0 + weight)
-        if bound > highest:
-            highest = bound
-            best = np.int64(child)
-    return best
+    weights = column_of(tree, parameters.weights, WEIGHTS.dtype)
+    return puct_choice(tree, node, parameters.exploration, parameters, weights)
