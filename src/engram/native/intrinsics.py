@@ -11,6 +11,7 @@ import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import RequireLiteralValue
 from numba.core.imputils import lower_constant, lower_getattr
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
@@ -21,16 +22,31 @@ _INT = ir.IntType(64)
 
 
 def lowered(returns: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: an intrinsic of these Numba types from a function `(builder, *values)` that writes LLVM's code."""
+    """Decorator: an intrinsic of these Numba types from a function `(builder, *values)` that writes LLVM's code.
+
+    The kind `types.Literal` stands for a literal: the function gets its Python value, and a variable is refused.
+    """
 
     def wrap(write: Callable[..., Any]) -> Any:
         @wraps(write)
         def typed(typingctx: Any, *arguments: Any) -> Any:
+            if len(arguments) != len(kinds):
+                return None
+            literals = [place for place, kind in enumerate(kinds) if kind is types.Literal]
+            if not all(isinstance(arguments[place], types.Literal) for place in literals):
+                raise RequireLiteralValue(f"an argument of {write.__name__} is a literal")
+
             def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                result = write(builder, *values)
+                parts = list(values)
+                for place in literals:
+                    parts[place] = arguments[place].literal_value
+                result = write(builder, *parts)
                 return context.get_dummy_value() if returns is types.void else result
 
-            return (returns(*kinds), generate) if len(arguments) == len(kinds) else None
+            exact = (
+                argument if kind is types.Literal else kind for argument, kind in zip(arguments, kinds, strict=True)
+            )
+            return returns(*exact), generate
 
         return intrinsic(typed)
 

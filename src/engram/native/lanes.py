@@ -10,8 +10,7 @@ from typing import Any
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
-from numba.core.errors import RequireLiteralValue
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 
 from engram.native.intrinsics import lowered
 
@@ -93,8 +92,8 @@ def positive_part(builder: Any, x: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<=", x, _ZERO), _ZERO, x)
 
 
-@intrinsic
-def multiply_block(typingctx: Any, rows: Any, left: Any, right: Any, product: Any, strides: Any, inner: Any) -> Any:
+@lowered(types.void, types.Literal, types.int64, types.int64, types.int64, types.UniTuple(types.int64, 3), types.int64)
+def multiply_block(builder: Any, rows: int, left: Any, right: Any, product: Any, strides: Any, inner: Any) -> None:
     """product = left · right, a block of some rows and two vectors of columns.
 
     Args:
@@ -102,39 +101,25 @@ def multiply_block(typingctx: Any, rows: Any, left: Any, right: Any, product: An
       strides: bytes from row to row of each. inner: rows of `right`.
 
     Terms are added in the order of the rows of `right`, so a row of the product does not depend on the other rows.
-
-    Raises:
-      RequireLiteralValue: the rows are a variable.
     """
-    if not isinstance(rows, types.Literal):
-        raise RequireLiteralValue("the rows of a block are a literal")
-    count = rows.literal_value
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        _, left, right, product, strides, inner = values
-        left_step, right_step, product_step = cgutils.unpack_tuple(builder, strides, 3)
-        with builder.goto_entry_block():
-            sums = [[builder.alloca(_VECTOR) for _ in range(2)] for _ in range(count)]
-        for place in (place for row in sums for place in row):
-            builder.store(_ZERO, place)
-        with cgutils.for_range(builder, inner) as loop:
-            address = builder.add(right, builder.mul(loop.index, right_step))
-            factors = [
-                builder.load(_vector_at(builder, builder.add(address, _INT(half * LANE_BYTES))), align=4)
-                for half in (0, 1)
-            ]
-            address = builder.add(left, builder.mul(loop.index, _INT(4)))
-            for row, places in enumerate(sums):
-                cell = builder.inttoptr(builder.add(address, builder.mul(left_step, _INT(row))), _FLOAT.as_pointer())
-                number = _broadcast(builder, builder.load(cell))
-                for place, factor in zip(places, factors, strict=True):
-                    builder.store(_multiply_add(builder, number, factor, builder.load(place)), place)
+    left_step, right_step, product_step = cgutils.unpack_tuple(builder, strides, 3)
+    with builder.goto_entry_block():
+        sums = [[builder.alloca(_VECTOR) for _ in range(2)] for _ in range(rows)]
+    for place in (place for row in sums for place in row):
+        builder.store(_ZERO, place)
+    with cgutils.for_range(builder, inner) as loop:
+        address = builder.add(right, builder.mul(loop.index, right_step))
+        factors = [
+            builder.load(_vector_at(builder, builder.add(address, _INT(half * LANE_BYTES))), align=4) for half in (0, 1)
+        ]
+        address = builder.add(left, builder.mul(loop.index, _INT(4)))
         for row, places in enumerate(sums):
-            address = builder.add(product, builder.mul(product_step, _INT(row)))
-            for half, place in enumerate(places):
-                target = _vector_at(builder, builder.add(address, _INT(half * LANE_BYTES)))
-                builder.store(builder.load(place), target, align=4)
-        return context.get_dummy_value()
-
-    integer = types.int64
-    return types.void(rows, integer, integer, integer, types.UniTuple(integer, 3), integer), generate
+            cell = builder.inttoptr(builder.add(address, builder.mul(left_step, _INT(row))), _FLOAT.as_pointer())
+            number = _broadcast(builder, builder.load(cell))
+            for place, factor in zip(places, factors, strict=True):
+                builder.store(_multiply_add(builder, number, factor, builder.load(place)), place)
+    for row, places in enumerate(sums):
+        address = builder.add(product, builder.mul(product_step, _INT(row)))
+        for half, place in enumerate(places):
+            target = _vector_at(builder, builder.add(address, _INT(half * LANE_BYTES)))
+            builder.store(builder.load(place), target, align=4)

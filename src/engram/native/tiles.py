@@ -8,14 +8,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
 from numba import config, types
 from numba.core import cgutils
-from numba.core.errors import RequireLiteralValue
-from numba.extending import intrinsic
 
 from engram.native.intrinsics import lowered
 from engram.native.lanes import lanes
@@ -29,7 +26,8 @@ _HAS_UNIT = (
 )
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 _PALETTE = [1] + [0] * 15 + [ROW_BYTES, 0] * 8 + [0] * 16 + [TILE_ROWS] * 8 + [0] * 8
-_BYTE, _INT = ir.IntType(8), ir.IntType(64)
+_BYTE = ir.IntType(8)
+_ADDRESS = _BYTE.as_pointer()
 
 
 @functools.cache
@@ -47,71 +45,51 @@ class _Bfloat(ir.Type):  # type: ignore[misc]
         return "bfloat"
 
 
-def _number(tile: Any) -> Any:
-    if not isinstance(tile, types.Literal):
-        raise RequireLiteralValue("a tile is a literal")
-    return ir.Constant(_BYTE, tile.literal_value)
-
-
-def _instruction(name: str, *tiles: Any) -> Callable[..., Any]:
-    """Code for an instruction of tiles, and of an address and the bytes from row to row where it has them."""
-    numbers = [_number(tile) for tile in tiles]
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        if _HAS_UNIT:
-            place = list(values[len(tiles) :])
-            if place:
-                place[0] = builder.inttoptr(place[0], _BYTE.as_pointer())
-            arguments = numbers + place
-            kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.{name}"), arguments)
-        return context.get_dummy_value()
-
-    return generate
+def _run(builder: Any, name: str, *operands: Any) -> None:
+    """Writes an instruction of the unit."""
+    if _HAS_UNIT:
+        kind = ir.FunctionType(ir.VoidType(), [operand.type for operand in operands])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.{name}"), operands)
 
 
 @lowered(types.void)
 def open_tiles(builder: Any) -> None:
     """Gives all tiles their shape; `close_tiles` comes before the function returns."""
-    if _HAS_UNIT:
-        kind = ir.ArrayType(_BYTE, len(_PALETTE))
-        palette = cgutils.global_constant(builder, "palette", ir.Constant(kind, _PALETTE))
-        function = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer()])
-        function = cgutils.get_or_insert_function(builder.module, function, "llvm.x86.ldtilecfg")
-        builder.call(function, [builder.bitcast(palette, _BYTE.as_pointer())])
+    palette = ir.Constant(ir.ArrayType(_BYTE, len(_PALETTE)), _PALETTE)
+    _run(builder, "ldtilecfg", builder.bitcast(cgutils.global_constant(builder, "palette", palette), _ADDRESS))
 
 
-@intrinsic
-def close_tiles(typingctx: Any) -> Any:
+@lowered(types.void)
+def close_tiles(builder: Any) -> None:
     """Empties all tiles."""
-    return types.void(), _instruction("tilerelease")
+    _run(builder, "tilerelease")
 
 
-@intrinsic
-def clear_tile(typingctx: Any, tile: Any) -> Any:
+@lowered(types.void, types.Literal)
+def clear_tile(builder: Any, tile: int) -> None:
     """Fills a tile with zeros."""
-    return types.void(tile), _instruction("tilezero", tile)
+    _run(builder, "tilezero", _BYTE(tile))
 
 
-@intrinsic
-def load_tile(typingctx: Any, tile: Any, address: Any, stride: Any) -> Any:
+@lowered(types.void, types.Literal, types.int64, types.int64)
+def load_tile(builder: Any, tile: int, address: Any, stride: Any) -> None:
     """Reads a tile; `stride` are the bytes from row to row."""
-    return types.void(tile, types.int64, types.int64), _instruction("tileloadd64", tile)
+    _run(builder, "tileloadd64", _BYTE(tile), builder.inttoptr(address, _ADDRESS), stride)
 
 
-@intrinsic
-def store_tile(typingctx: Any, tile: Any, address: Any, stride: Any) -> Any:
+@lowered(types.void, types.Literal, types.int64, types.int64)
+def store_tile(builder: Any, tile: int, address: Any, stride: Any) -> None:
     """Writes a tile; `stride` are the bytes from row to row."""
-    return types.void(tile, types.int64, types.int64), _instruction("tilestored64", tile)
+    _run(builder, "tilestored64", _BYTE(tile), builder.inttoptr(address, _ADDRESS), stride)
 
 
-@intrinsic
-def multiply_tiles(typingctx: Any, sums: Any, left: Any, right: Any) -> Any:
+@lowered(types.void, types.Literal, types.Literal, types.Literal)
+def multiply_tiles(builder: Any, sums: int, left: int, right: int) -> None:
     """sums += left · right, of bfloat16 in float32.
 
     A row of `left` has 32 numbers; row k of `right` has rows 2k and 2k+1 of the matrix, 16 pairs side by side.
     """
-    return types.void(sums, left, right), _instruction("tdpbf16ps", sums, left, right)
+    _run(builder, "tdpbf16ps", _BYTE(sums), _BYTE(left), _BYTE(right))
 
 
 @lowered(types.void, types.int64, lanes)
