@@ -9,6 +9,7 @@ from engram.native.jit import compiled
 from engram.rng import random_float
 from engram.search.expansion import set_priors_by
 from engram.search.operators import OPERATORS, Part, selection
+from engram.search.selection import places_of_children
 from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of
 
 
@@ -38,9 +39,7 @@ def with_nature(tree, node, rng, parameters):
         return call(parameters.selection, arguments)
     if parent.claim != 0 and parent.num_visited == 0:
         return np.int64(EXPAND)  # another thread is setting the probabilities
-    first = np.uint64(parent.first_child)
-    unvisited = first + np.uint64(parent.num_visited)
-    end = first + np.uint64(parent.num_children)
+    first, unvisited, end = places_of_children(parent)
     left = random_float(rng)  # the probabilities sum to 1; rounding falls to the last
     drawn = np.int64(EXPAND)
     for child in range(first, end):

@@ -21,6 +21,13 @@ from engram.search.tree import EXPAND, PRIORS, children_of, entering, nodes_of, 
 
 
 @compiled(inline=True)
+def places_of_children(node):
+    """(first, first unvisited, end) of a node's children; unsigned, as those of `children_of`."""
+    first = np.uint64(node.first_child)
+    return first, first + np.uint64(node.num_visited), first + np.uint64(node.num_children)
+
+
+@compiled(inline=True)
 def ucb_scale(parent, exploration):
     """c·sqrt(ln N(s)), the bonus of UCB1 times sqrt(n); N(s) counts simulations in flight."""
     total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
@@ -81,18 +88,17 @@ def puct_choice(tree, node, exploration, parameters, weights=None):
     nodes = nodes_of(tree)
     parent = nodes[node]
     sign = sign_of(parent)
-    visited = np.uint64(parent.num_visited)
-    first = np.uint64(parent.first_child)
+    first, unvisited, end = places_of_children(parent)
     total = np.float64(parent.visit_count) if weights is None else weights[node].weight
     scale = exploration * math.sqrt(total + np.float64(parent.in_flight))
     best = np.int64(EXPAND)
     highest = -math.inf
-    if visited < np.uint64(parent.num_children):
+    if unvisited < end:
         urgency = parameters.first_play_urgency
         if math.isnan(urgency):
             urgency = sign * position_value(tree, node) - parameters.reduction
-        highest = urgency + scale * np.float64(nodes[first + visited].prior)
-    for child in range(first, first + visited):
+        highest = urgency + scale * np.float64(nodes[unvisited].prior)
+    for child in range(first, unvisited):
         visits, value = statistics(tree, nodes, child, sign)
         if weights is not None:
             visits = weights[child].weight + np.float64(nodes[child].in_flight)
@@ -147,20 +153,18 @@ def ucb1_prior(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    visited = np.uint64(parent.num_visited)
-    number = np.uint64(parent.num_children)
+    first, unvisited, end = places_of_children(parent)
     likeliest = highest_prior(nodes, parent)
-    if likeliest == 0.0 and visited < number:
+    if likeliest == 0.0 and unvisited < end:
         return EXPAND
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
     scale = ucb_scale(parent, parameters.prior_exploration if likeliest > 0.0 else parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
-    for child in range(first, first + number):
+    for child in range(first, end):
         visits = 0.0
         value = 0.0
-        if child < first + visited:
+        if child < unvisited:
             visits, value = statistics(tree, nodes, child, sign)
         if likeliest > 0.0:
             prior = np.float64(nodes[child].prior)
@@ -168,7 +172,7 @@ def ucb1_prior(tree, node, rng, parameters):
         bound = value + scale / math.sqrt(max(visits, 1.0))
         if bound > highest:
             highest = bound
-            best = np.int64(child) if child < first + visited else entering(child)
+            best = np.int64(child) if child < unvisited else entering(child)
     return best
 
 
@@ -196,11 +200,9 @@ def ucb1_kernel(tree, node, rng, parameters):
     nodes = nodes_of(tree)
     parent = nodes[node]
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
-    end = first + np.uint64(parent.num_visited)
     total = 0.0
     weighted = 0.0
-    for child in range(first, end):
+    for child in visited_of(parent):
         visits, value = statistics(tree, nodes, child, sign)
         if value > -math.inf:
             total += visits
@@ -215,7 +217,7 @@ def ucb1_kernel(tree, node, rng, parameters):
         if kernel * total <= 0.0:
             return EXPAND
         highest = weighted / total + scale / math.sqrt(kernel * total)
-    for child in range(first, end):
+    for child in visited_of(parent):
         visits, value = statistics(tree, nodes, child, sign)
         if value > -math.inf:
             near = visits + kernel * (total - visits)
@@ -238,22 +240,20 @@ def epsilon_greedy(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    visited = np.uint64(parent.num_visited)
-    number = np.uint64(parent.num_children)
-    first = np.uint64(parent.first_child)
+    first, unvisited, end = places_of_children(parent)
     urgency = parameters.first_play_urgency
-    if visited < number and urgency == math.inf:
+    if unvisited < end and urgency == math.inf:
         return EXPAND
     sign = sign_of(parent)
     if parameters.epsilon > 0.0 and random_float(rng) < parameters.epsilon:
-        place = random_below(rng, number)
-        if place >= visited:
+        child = first + random_below(rng, end - first)
+        if child >= unvisited:
             return EXPAND
-        if statistics(tree, nodes, first + place, sign)[1] > -math.inf:
-            return np.int64(first + place)
+        if statistics(tree, nodes, child, sign)[1] > -math.inf:
+            return np.int64(child)
     best = np.int64(EXPAND)
-    highest = urgency if visited < number else -math.inf
-    for child in range(first, first + visited):
+    highest = urgency if unvisited < end else -math.inf
+    for child in visited_of(parent):
         _, value = statistics(tree, nodes, child, sign)
         if value > highest:
             highest = value

@@ -21,7 +21,7 @@ from engram.search.columns import Advice, Column, advice_dtype, bounded
 from engram.search.extension import Extension
 from engram.search.extensions.stored_table import StoredTable
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_expanded, selection
-from engram.search.selection import ucb_scale
+from engram.search.selection import places_of_children, ucb_scale
 from engram.search.tree import EXPAND, PLAYER_1, advice_at, children_of, entering, nodes_of, sign_of, statistics
 
 MAX_NUMBER = 1e9
@@ -112,9 +112,7 @@ def ucb1_memory(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    first = np.uint64(parent.first_child)
-    unvisited = first + np.uint64(parent.num_visited)
-    end = first + np.uint64(parent.num_children)
+    first, unvisited, end = places_of_children(parent)
     if tree.num_advice == 0 and unvisited < end:
         return EXPAND
     sign = sign_of(parent)

@@ -18,7 +18,7 @@ from engram.search.columns import MAX_VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, selection
 from engram.search.returns import position_value
-from engram.search.selection import highest_prior, ucb_scale, with_starting_visits
+from engram.search.selection import highest_prior, places_of_children, ucb_scale, with_starting_visits
 from engram.search.tree import (
     EXPAND,
     PLAYER_1,
@@ -66,9 +66,7 @@ def rave(tree, node, rng, parameters):
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.amaf, amaf_dtype)
     parent = nodes[node]
-    first = np.uint64(parent.first_child)
-    unvisited = first + np.uint64(parent.num_visited)
-    end = first + np.uint64(parent.num_children)
+    first, unvisited, end = places_of_children(parent)
     sign = sign_of(parent)
     likeliest = highest_prior(nodes, parent) if parameters.strength > 0.0 else 0.0
     scale = ucb_scale(parent, parameters.exploration)
@@ -129,9 +127,7 @@ def puct_rave(tree, node, rng, parameters):
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.amaf, amaf_dtype)
     parent = nodes[node]
-    first = np.uint64(parent.first_child)
-    unvisited = first + np.uint64(parent.num_visited)
-    end = first + np.uint64(parent.num_children)
+    first, unvisited, end = places_of_children(parent)
     sign = sign_of(parent)
     quality = sign * position_value(tree, node)
     start = parameters.strength
@@ -210,9 +206,7 @@ def grave(tree, node, rng, parameters):
     source = np.int64(references[1] if player else references[0])
     if source == 0 and (nodes[0].flags & PLAYER_1) != player:
         source = node
-    first = np.uint64(parent.first_child)
-    unvisited = first + np.uint64(parent.num_visited)
-    end = first + np.uint64(parent.num_children)
+    first, unvisited, end = places_of_children(parent)
     for child in range(first, end):
         links[nodes[child].action].place = np.int32(0)
     for child in children_of(nodes[source]):
