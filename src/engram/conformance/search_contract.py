@@ -238,7 +238,7 @@ def first_run(workspace: Workspace) -> None:
     def trial() -> None:
         if users_functions(_game_functions(game)):
             try_game(game, 4, TRIAL_S)
-        stub = None if preset.evaluator is None else _Uniform()
+        stub = None if preset.evaluator is None else _Uniform(workspace.assembly.embedding_size)
         _search(Workspace(game, replace(preset, threads=1, evaluator=stub)), TRIAL_SIMULATIONS, 0, TRIAL_S)
 
     def warm_up() -> None:
@@ -255,10 +255,11 @@ def first_run(workspace: Workspace) -> None:
     name_at_crash(map(place_of, users_functions(functions)))
 
 
+@dataclass(frozen=True)
 class _Uniform:
     """Stands for an evaluator: a network may have threads, which a forked process lacks."""
 
-    embedding_size = 0
+    embedding_size: int
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Draws everywhere, without a policy."""
@@ -295,8 +296,6 @@ def _search(
     after: Callable[[], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The nodes of a search from the start, simulation by simulation, of at least two; `after` is called after each."""
-    if isinstance(workspace.evaluator, _Uniform):
-        workspace.evaluator.embedding_size = workspace.assembly.embedding_size
     game, began = workspace.game, time.perf_counter()
     workspace.set_roots([0], [game.initial_state()])
     workspace.new_game(0)
