@@ -228,9 +228,13 @@ class _Plan:
         return self._kept(array.astype(np.float32))
 
     def _kept(self, array: np.ndarray) -> int:
-        """The address of an array that lives as long as the plan."""
-        self.arrays.append(_aligned(array))
-        return int(self.arrays[-1].ctypes.data)
+        """The address of a copy that begins on a line of the cache, and lives as long as the plan."""
+        room = np.empty(array.nbytes + LINE_BYTES, np.uint8)
+        first = -room.ctypes.data % LINE_BYTES
+        copy = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        self.arrays.append(copy)
+        return int(copy.ctypes.data)
 
     def _step(self, kind: int, source: int, target: int, **fields: int) -> None:
         self._steps.append(dict.fromkeys(step_dtype.names or (), 0) | {"residual": -1} | fields)
@@ -290,15 +294,6 @@ class _Plan:
 
 def _padded(count: int, unit: int) -> int:
     return -(-count // unit) * unit
-
-
-def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy in the order of C that begins on a line of the cache."""
-    room = np.empty(array.nbytes + LINE_BYTES, np.uint8)
-    first = -room.ctypes.data % LINE_BYTES
-    copy = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 def _widened(array: np.ndarray, width: int) -> np.ndarray:
