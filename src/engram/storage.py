@@ -170,7 +170,7 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
         name: np.asarray(array, None if name in records else array.dtype.newbyteorder("="), order="C")
         for name, array in arrays.items()
     }
-    stored |= {name: _as_bytes(stored[name]) for name in records}
+    stored |= {name: stored[name][..., None].view(np.uint8) for name in records}  # (…, bytes a record)
     descriptions = {name: _description(dtype) for name, dtype in records.items()}
     contents = {"kind": kind, "format": FORMAT, "about": dict(about), "records": descriptions}
     manifest = json.dumps(contents, sort_keys=True)
@@ -309,11 +309,6 @@ def check_form(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray])
             raise ValueError(f"{name} has another form")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{name} holds numbers that are not finite")
-
-
-def _as_bytes(array: np.ndarray) -> np.ndarray:
-    # (…,) records to (…, bytes a record)
-    return np.frombuffer(array.tobytes(), np.uint8).reshape(*array.shape, array.dtype.itemsize)
 
 
 def _description(dtype: np.dtype) -> dict[str, Any]:
