@@ -192,6 +192,9 @@ class Features(Addressed):
       plane_weight, pattern_weight: weight of the raw planes and of the 3×3 patterns in hand-made features.
       seed: of the hash functions.
 
+    Attributes:
+      text: a description, different for different features.
+
     Raises:
       InvalidParameter: a number out of range; or a game without `encode`, and neither `own` nor an embedding.
 
@@ -215,7 +218,6 @@ class Features(Addressed):
         self.dimension = dimension
         self.embedding_size = embedding_size
         self.header = np.zeros(1, features_dtype)
-        self.functions: dict[str, Callback] = {}
         shape = game.planes_shape if game.address("encode") else None
         if own is not None:
             num_own = check_whole("num_own", num_own, 1, MAX_DIMENSION)
@@ -224,8 +226,8 @@ class Features(Addressed):
                 self.header["own"] = ctypes.cast(self._own, ctypes.c_void_p).value
             else:
                 record = numba.from_dtype(game.state_dtype)
-                self.functions["own"] = Callback(own, int64, (record, types.CPointer(types.float32)))
-                self.header["own"] = self.functions["own"].address
+                self._own = Callback(own, int64, (record, types.CPointer(types.float32)))
+                self.header["own"] = self._own.address
         elif shape is None and embedding_size == 0:
             raise InvalidParameter(
                 f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
@@ -237,7 +239,7 @@ class Features(Addressed):
             source = f"own={_named(own)}, num_own={num_own}"
         if embedding_size:
             source = f"embedding={embedding_name or 'unnamed'} of the mover, size={embedding_size}"
-        self._text = f"{source}, seed={seed}"
+        self.text = f"{source}, seed={seed}"
         num_raw = num_own if own is not None else channels * height * width
         self._raw = buffers(max(num_raw, 1), np.float32, lasts=True)
         self._codes = np.zeros(max(height * width, 1), np.uint64)
@@ -250,11 +252,6 @@ class Features(Addressed):
         }  # fmt: skip
         for name, number in numbers.items():
             self.header[name] = number
-
-    @property
-    def text(self) -> str:
-        """A description of the features, different for different features."""
-        return self._text
 
     def __call__(self, state: State, embedding: np.ndarray | None = None) -> np.ndarray:
         """φ of a state: (D,) float32 of length 1; features of an evaluator's embedding need that embedding.
