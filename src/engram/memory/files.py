@@ -326,8 +326,7 @@ def prune(store: Store, *, min_visits: float = 0.0, keep: int | None = None) -> 
     rows = rows_by_use(store)
     rows = rows[visits[rows] >= min_visits]
     if keep is not None and keep < len(rows):
-        most = set(rows[np.argsort(visits[rows], kind="stable")[-keep:]].tolist())
-        rows = np.array([row for row in rows.tolist() if row in most], np.int64)
+        rows = rows[np.sort(np.argsort(visits[rows], kind="stable")[-keep:])]
     pruned = like(store, max(len(rows), 1))
     take(pruned, store, rows)
     return pruned
