@@ -318,16 +318,12 @@ class Store(Addressed):
     @property
     def fault(self) -> str:
         """Why its last query or new entry failed, in a sentence; empty if it did not."""
-        if self.header["num_nearest"][0] == UNINDEXED:
-            return f"the neighbour search {self.neighbours} reported a failure of its insert or remove"
-        if self.header["num_nearest"][0] == FEATURELESS:
-            return "the function of a memory's features failed, or a feature is not a finite number"
-        if self.header["num_nearest"][0] != ASTRAY:
-            return ""
-        return (
-            f"the neighbour search {self.neighbours} named rows outside the memory, or more rows than it has: "
-            f"see {place_of(self.index.functions['candidates'].function)}"
-        )
+        search, place = f"the neighbour search {self.neighbours}", place_of(self.index.functions["candidates"].function)
+        return {
+            ASTRAY: f"{search} named rows outside the memory, or more rows than it has: see {place}",
+            FEATURELESS: "the function of a memory's features failed, or a feature is not a finite number",
+            UNINDEXED: f"{search} reported a failure of its insert or remove",
+        }.get(int(self.header["num_nearest"][0]), "")
 
     @property
     def kind(self) -> dict[str, Any]:
