@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,9 @@ class Explanation:
             pairs = "  ".join(f"{n:>10,} {shown(v, self.result.bounds):>7}" for n, v in numbers)
             parts.append(f"{look.simulations:>12,}  {pairs}  {look.leader}")
         boards = [[" ".join(line.moves), *line.diagram.splitlines()] for line in (self.best, self.next)]
-        width = max(len(row) for row in boards[0])
-        height = max(len(board) for board in boards)
-        left, right = ([*board, *[""] * (height - len(board))] for board in boards)
-        parts += ["", *(f"{row:<{width}}    {other}".rstrip() for row, other in zip(left, right, strict=True))]
+        width = max(map(len, boards[0]))
+        rows = zip_longest(*boards, fillvalue="")
+        parts += ["", *(f"{row:<{width}}    {other}".rstrip() for row, other in rows)]
         return "\n".join(parts)
 
 
@@ -134,7 +134,8 @@ def explain(
     game = search.game
     names = {move.action: move.name for move in result.moves}
     looks = []
-    for simulations, seconds, table in _sample(moments):
+    places = np.unique(np.linspace(0, len(moments) - 1, min(LOOKS, len(moments))).astype(int))  # the last included
+    for simulations, seconds, table in (moments[place] for place in places):
         visits, values = zip(table[best.action], table[second.action] if second else (0, 0.0), strict=True)
         leader = names[max(table, key=table.__getitem__)]
         looks.append(Look(simulations, seconds, visits, values, leader))
@@ -142,12 +143,6 @@ def explain(
         result, _line(game, state, best, length), _line(game, state, second, length) if second else None, tuple(looks),
         tuple(_reasons(result, best, second, looks)),
     )  # fmt: skip
-
-
-def _sample(moments: list[Any]) -> list[Any]:
-    """At most `LOOKS` moments at even distances, the last included."""
-    places = np.unique(np.linspace(0, len(moments) - 1, min(LOOKS, len(moments))).astype(int))
-    return [moments[k] for k in places]
 
 
 def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
