@@ -41,9 +41,7 @@ class Limit:
             raise InvalidLimit("stop_early needs a number of simulations")
         # JSON cannot write NumPy's numbers, so both become Python's.
         if simulations is not None:
-            simulations = check_whole("simulations", simulations, kind=InvalidLimit)
-            if not 1 <= simulations < 2**32:
-                raise InvalidLimit(f"simulations must be 1 to 4,294,967,295, not {simulations}")
+            simulations = check_whole("simulations", simulations, 1, 2**32 - 1, InvalidLimit)
             object.__setattr__(self, "simulations", simulations)
         if seconds is not None:
             if not is_real(seconds):
