@@ -12,6 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from logging.handlers import QueueHandler
 from typing import Any, NamedTuple
 
 from engram.cluster.node import Node, this_node
@@ -78,7 +79,7 @@ class Actor:
         if self._log is not None:
             logger.removeHandler(self._log)
         self._link = link = _ActorLink()
-        self._log = _Forward(link)
+        self._log = _Forward(link)  # type: ignore[arg-type]
         logger.addHandler(self._log)
         threading.Thread(target=self._work, args=(link, order, luggage), daemon=True).start()
 
@@ -175,14 +176,10 @@ class _ActorLink(Link):
             return answer
 
 
-class _Forward(logging.Handler):
+class _Forward(QueueHandler):
     """Sends log records to the head."""
 
-    def __init__(self, link: _ActorLink):
-        super().__init__()
-        self._link = link
+    queue: Any
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
-        plain = {name: getattr(record, name) for name in ("name", "levelno", "levelname", "created", "process")}
-        self._link.put(Kind.LOG, None, {**plain, "msg": record.getMessage()})
+    def enqueue(self, record: logging.LogRecord) -> None:
+        self.queue.put(Kind.LOG, None, record)

@@ -185,8 +185,8 @@ class RayFleet(AnyFleet):
         worker.rate += 0.5 * (answer.begun / elapsed - worker.rate)
         for kind, number, content in answer.messages:
             if kind is Kind.LOG:
-                log = logging.getLogger(content["name"])
-                log.handle(logging.makeLogRecord({**content, "msg": f"{content['msg']} [{worker.machine}]"}))
+                content.msg = f"{content.msg} [{worker.machine}]"
+                logging.getLogger(content.name).handle(content)
                 continue
             if number is not None:
                 del worker.held[number]
