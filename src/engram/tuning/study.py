@@ -243,8 +243,9 @@ class Study:
             if not played and not self._is_made(trial):
                 return
             trial.set_user_attr(TARGET, target)
+            trial.set_user_attr(CLAIM, self._claim())
             try:
-                result = self._slice_of(trial, target, workers)
+                result = self.objective.play(trial.params, trial.number, target, workers=workers)
             except SideAError as error:
                 return self._leave_out(trial, str(error))
             score, variance = score_and_variance(result)
@@ -318,11 +319,6 @@ class Study:
     def _after(self, played: int) -> int:
         """Games of a trial after its next slice."""
         return min(played + min(self._slice, _even(self._games_left())), self._most)
-
-    def _slice_of(self, trial: Trial, target: int, workers: int) -> MatchResult:
-        """Plays a trial up to `target` games."""
-        trial.set_user_attr(CLAIM, self._claim())
-        return self.objective.play(trial.params, trial.number, target, workers=workers)
 
     def _games_left(self) -> int:
         """Games that trials may still play; running slices count as played."""
