@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from engram import storage
-from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 
@@ -33,8 +32,6 @@ class Replay:
     """
 
     def __init__(self, game: Game, planes_shape: tuple[int, int, int], capacity: int):
-        if capacity < 1:
-            raise InvalidParameter(f"a window holds 1 position or more, not {capacity}")
         self.capacity = capacity
         self.added = 0
         planes, policy = (
