@@ -58,12 +58,8 @@ class Player:
 class SearchPlayer(Player):
     """A search as a player: it keeps its tree from move to move and starts each game afresh.
 
-    Args:
-      game: the game.
-      preset: of the search.
-
     Attributes:
-      preset: the argument.
+      preset: of the search.
     """
 
     def __init__(self, game: Game, preset: Preset):

@@ -19,7 +19,7 @@ _OPSET, _FORMAT = 17, 8  # old ones, which every ONNX Runtime of the last years 
 
 
 class _Graph:
-    """Writes a network as ONNX operations; methods take and return names of tensors."""
+    """Writes a network as ONNX operations; methods add a part of it, and take and return names of tensors."""
 
     def __init__(self, network: Network):
         self.network = network
@@ -27,25 +27,21 @@ class _Graph:
         self.constants: list[onnx.TensorProto] = []
 
     def write(self, operation: str, *inputs: str, **attributes: Any) -> str:
-        """Adds an operation; returns the name of its output."""
         output = f"{operation}{len(self.nodes)}"
         self.nodes.append(helper.make_node(operation, inputs, [output], **attributes))
         return output
 
     def constant(self, array: np.ndarray) -> str:
-        """Adds an array; returns its name."""
         name = f"constant{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name))
         return name
 
     def convolution(self, place: str, planes: str) -> str:
-        """Adds a convolution with its normalisation."""
         weight, bias = self.network.folded(place)
         arrays = self.constant(weight), self.constant(bias)
         return self.write("Conv", planes, *arrays, pads=[weight.shape[2] // 2] * 4)
 
     def part(self, place: str, part: Part, tensor: str) -> str:
-        """Adds a part of an architecture."""
         match part:
             case Convolution():
                 return self.write("Relu", self.convolution(place, tensor))
@@ -59,7 +55,7 @@ class _Graph:
                 return self.write(type(part).__name__, tensor)
 
     def head(self, place: str, head: Head, tensor: str) -> tuple[str, str]:
-        """Adds a head; returns the input and the output of its last linear map."""
+        """Returns the input and the output of the head's last linear map."""
         for number, part in enumerate(head[:-1]):
             tensor = self.part(f"{place}.{number}", part, tensor)
         return tensor, self.part(f"{place}.{len(head) - 1}", head[-1], tensor)

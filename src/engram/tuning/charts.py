@@ -95,7 +95,6 @@ def _data(title: str, space: Space, findings: Findings, confirmation: MatchResul
 
 
 def _panels(data: dict[str, Any], learned: list[Markup], confirmation: MatchResult | None) -> list[Markup]:
-    """The parts of the page."""
     posterior = data["posterior"]
     top = [
         [entry["search"], entry["games"], f"{100 * entry['score']:.1f} % ± {196 * entry['error']:.1f}",
