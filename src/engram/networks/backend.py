@@ -199,7 +199,8 @@ def choose(name: str | None, architecture: Architecture, batch: int = 64, precis
     """
     names = installed(architecture)
     if name is None and not names:
-        titles, extras = zip(*((package.title, f"'engram[{package.extra}]'") for package in _PACKAGES), strict=True)
+        packages = [package for package in BACKENDS.values() if package.modules]
+        titles, extras = zip(*((package.title, f"'engram[{package.extra}]'") for package in packages), strict=True)
         raise MissingPackage(f"this network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
     if name is None:
         work = batch * architecture.multiplications
@@ -215,9 +216,6 @@ def choose(name: str | None, architecture: Architecture, batch: int = 64, precis
     if not backend.supports(architecture):
         raise InvalidParameter(FORM)
     raise MissingPackage(f"the backend {name} needs {backend.title}: pip install 'engram[{backend.extra}]'")
-
-
-_PACKAGES = [backend for backend in BACKENDS.values() if backend.modules]
 
 
 def _has_gpu() -> bool:
