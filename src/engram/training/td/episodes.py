@@ -193,10 +193,7 @@ class TdLearner:
 
     def _recall(self, episode: int) -> None:
         """Fills the earlier opponent's table."""
-        slots, entries = self.snapshots[episode]
-        self._past.clear()
-        self._past.entries[slots] = entries
-        self._past.header["size"] = len(slots)
+        self._past.replace(*self.snapshots[episode], num_replaced=0)
 
     def _draw_opponent(self, rng: random.Random) -> tuple[Player | None, Limit]:
         """An earlier state, the configured opponent, or None: self-play; and the limit of its moves."""
