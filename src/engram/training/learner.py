@@ -63,15 +63,13 @@ class Learner:
         self.optimizer = torch.optim.AdamW(net.parameters(), lr=learning_rate, weight_decay=weight_decay)
         self._half = fastest_precision() == "bfloat16"
         self._mean: AveragedModel | None = None
+        self.result_net = self.net
         if averaged_share:
             self._mean = AveragedModel(
                 self.net, avg_fn=lambda mean, now, count: mean + (now - mean) / (1.0 + averaged_share * count),
                 use_buffers=True,
             ).eval()  # fmt: skip
-
-    @property
-    def result_net(self) -> NetworkModule:
-        return self.net if self._mean is None else self._mean.module
+            self.result_net = self._mean.module
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""
