@@ -115,7 +115,6 @@ class _ActorLink(Link):
         self._newest: tuple[Any, Any] = (None, None)
 
     def tasks(self) -> Iterator[Any]:
-        """See `Link`."""
         while True:
             with self._changed:
                 if not self._tasks and not self._last:
@@ -130,7 +129,6 @@ class _ActorLink(Link):
             yield task
 
     def send(self, result: Any, *, ends: Any = NOTHING) -> None:
-        """See `Link`."""
         with self._changed:
             number = None
             if ends is not NOTHING:

@@ -75,7 +75,6 @@ class RayFleet(AnyFleet):
         return self._results(deque(), iter(tasks), ends=True)
 
     def stream(self, tasks: deque[Any]) -> Iterator[Any]:
-        """See `AnyFleet`."""
         return self._results(tasks, iter(()), ends=False)
 
     def share(self, thing: Any) -> Any:
@@ -83,7 +82,6 @@ class RayFleet(AnyFleet):
         return self._ray.put(thing)
 
     def finished(self) -> Iterator[Any]:
-        """See `AnyFleet`."""
         self._tasks, self._source = deque(), iter(())
         with suppress(Exception):  # results that cannot be read now are computed again
             self._listen(0.0)

@@ -91,7 +91,6 @@ class Fleet(AnyFleet):
                 yield content
 
     def stream(self, tasks: deque[Any]) -> Iterator[Any]:
-        """See `AnyFleet`."""
         num_open = 0
         while True:
             while tasks and self._idle:
@@ -107,7 +106,6 @@ class Fleet(AnyFleet):
                 yield content
 
     def share(self, thing: Any) -> Any:
-        """See `AnyFleet`."""
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="engram-")
         file = Path(self._folder.name, uuid.uuid4().hex)
         file.write_bytes(pickle.dumps(thing))
@@ -117,7 +115,6 @@ class Fleet(AnyFleet):
         return str(file)
 
     def finished(self) -> Iterator[Any]:
-        """See `AnyFleet`."""
         with suppress(queue.Empty):
             while True:
                 _, kind, content = self._messages.get_nowait()
@@ -241,7 +238,6 @@ class _PipeLink(Link):
         self._parent = os.getppid()
 
     def tasks(self) -> Iterator[Any]:
-        """See `Link`."""
         while True:
             self._write(_ASKS)
             task = self._tasks.get()
@@ -250,7 +246,6 @@ class _PipeLink(Link):
             yield task[0]
 
     def send(self, result: Any, *, ends: Any = NOTHING) -> None:
-        """See `Link`."""
         self._write(_RESULT if ends is NOTHING else _LAST, result)
 
     def shared(self, token: Any) -> Any:

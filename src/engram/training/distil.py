@@ -67,7 +67,6 @@ class DistillationData(PositionSource):
         self._cells, self._actions = symmetry_tables(source.game)
 
     def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> Examples:
-        """See `PositionSource`."""
         turns = np.zeros(len(rows), np.int64) if turns is None else turns
         planes = turned(self._encode(self.source.states[rows]), turns, self._cells)
         return Examples(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])

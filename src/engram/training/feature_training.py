@@ -156,7 +156,6 @@ class _FeatureRun(TrainingRun):
             self.warnings = tuple(dict.fromkeys([*self.warnings, warning]))
 
     def standing(self) -> FeatureProgress:
-        """See `TrainingRun`."""
         sampler = self._sampler
         return FeatureProgress(
             **self.course, games=sampler.games, positions=sampler.positions, exact=sampler.exact,

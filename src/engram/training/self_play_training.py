@@ -261,7 +261,6 @@ class _SelfPlayRun(TrainingRun):
         return _evaluator(network, self.game, self.plan.options)
 
     def standing(self) -> SelfPlayProgress:
-        """See `TrainingRun`."""
         games = self._games
         finished, lengths = sum(part.finished for part in games), sum(part.lengths for part in games)
         shares = np.sum([part.outcomes for part in games], axis=0) / max(finished, 1)

@@ -125,7 +125,6 @@ class SupervisedRun(TrainingRun):
             self.warnings = (*self._doubts, *measures.why_nothing_is_learnt(self.validation, self._actions))
 
     def standing(self) -> SupervisedProgress:
-        """See `TrainingRun`."""
         return SupervisedProgress(**self.course, validation=self.validation)
 
 
