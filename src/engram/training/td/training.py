@@ -211,44 +211,32 @@ def _train_seeds(
             link.send(TdProgress(seed, episodes), ends=seed)
 
 
-@dataclass
-class _Seed:
-    """One seed's training between the head and a machine of a cluster.
-
-    Attributes:
-      seed: the seed. files: contents of its files by name. points: those in the database.
-    """
-
-    seed: int
-    files: dict[str, bytes]
-    points: list[Point]
-
-
 def _train_afar(
     configuration: TdConfiguration, output: Path, episodes: int, seeds: Sequence[int], plan: EvaluationPlan,
     results: TrainingResults, tell: Callable[[TdProgress], None], workers: int,
 ) -> None:  # fmt: skip
     """Trains seeds on a cluster: files and points come back as they are saved, and this process alone writes them.
 
-    The state of a seed follows what comes back, so that a worker in place of one that died begins at the last save.
+    A seed's task has its saved files and its points. It follows what comes back, so that a worker in place of one that
+    died begins at the last save.
     """
-    points = results.points(plan.key(configuration))
-    states = {seed: _Seed(seed, {}, of_seeds(points, [seed])) for seed in seeds}
-    for seed, state in states.items():
-        state.files = {path.name: path.read_bytes() for path in files_of_seed(seed_file(output, seed))}
+    recorded = results.points(plan.key(configuration))
+    points = {seed: of_seeds(recorded, [seed]) for seed in seeds}
+    saved = {seed: {path.name: path.read_bytes() for path in files_of_seed(seed_file(output, seed))} for seed in seeds}
+    tasks = [(seed, saved[seed], points[seed]) for seed in seeds]
     texts = [configuration.game, configuration.opponent, *(opponent.text for opponent in plan.opponents)]
     files = files_named([text for text in texts if text is not None])
     setting = configuration, output.name, episodes, plan
     with fleet(_train_sent, *setting, count=min(workers, len(seeds)), files=files) as learners:
-        for now in learners.run(states.values()):
+        for now in learners.run(tasks):
             if isinstance(now, TdProgress):
                 if now.point is not None:
                     results.add_point(plan.key(configuration), configuration.identity, now.point)
-                    states[now.seed].points.append(now.point)
+                    points[now.seed].append(now.point)
                 tell(now)
                 continue
             seed, changed = now
-            states[seed].files |= changed
+            saved[seed].update(changed)
             for name, contents in changed.items():
                 with whole(output.with_name(name)) as part:
                     part.write_bytes(contents)
@@ -257,18 +245,19 @@ def _train_afar(
 def _train_sent(link: Link, configuration: TdConfiguration, name: str, episodes: int, plan: EvaluationPlan) -> None:
     """The work of a machine of a cluster: one seed after another, as the head sends them."""
     for task in link.tasks():
+        seed, saved, points = task
         with TemporaryDirectory(prefix="engram-") as folder, TrainingResults(MEMORY) as results:
-            output, sent = Path(folder, name), set(task.files)
-            for file, contents in task.files.items():
+            output, sent = Path(folder, name), set(saved)
+            for file, contents in saved.items():
                 output.with_name(file).write_bytes(contents)
-            for point in task.points:
+            for point in points:
                 results.add_point(plan.key(configuration), configuration.identity, point)
 
-            def send(path: Path, seed: int = task.seed, sent: set[str] = sent) -> None:
+            def send(path: Path, seed: int = seed, sent: set[str] = sent) -> None:
                 """Sends a seed's table, and its snapshots that are new; the table last, because it names them."""
                 files = [file for file in files_of_seed(path) if file == path or file.name not in sent]
                 sent.update(file.name for file in files)
                 link.send((seed, {file.name: file.read_bytes() for file in files}))
 
-            train_seed(configuration, output, episodes, task.seed, plan, results, link.send, lambda: link.closing, send)
-            link.send(TdProgress(task.seed, episodes), ends=task)
+            train_seed(configuration, output, episodes, seed, plan, results, link.send, lambda: link.closing, send)
+            link.send(TdProgress(seed, episodes), ends=task)
