@@ -33,6 +33,7 @@ _COLON = re.compile(r"\s*(\w+)\s*:(.*)", re.DOTALL)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 _NUMBERS = {"inf": math.inf, "nan": math.nan}
 _PAIRS = {")": "(", "]": "["}
+_MARK = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[][(),'"]""")  # a string, or one character
 _BACKSLASH = "write / in place of \\ in a path"
 THROUGH_A_PRESET = "a rule of your file is named through a preset of that file, such as rules.py:mine"
 
@@ -247,26 +248,19 @@ def _check_brackets(source: str, text: str) -> list[int]:
     """Positions of the commas outside all brackets; refuses nesting too deep for Python's own parser."""
     open_brackets: list[str] = []
     commas: list[int] = []
-    quote = ""
-    escaped = False
-    for place, mark in enumerate(source):
-        if quote:
-            if not escaped and mark == quote:
-                quote = ""
-            escaped = mark == "\\" and not escaped
-        elif mark in "'\"":
-            quote = mark
-        elif mark in "([":
+    for match in _MARK.finditer(source):
+        mark = match[0]
+        if mark in ("'", '"'):
+            raise InvalidSpecification(f"{_shown(text)}: a quote {mark} is not closed")
+        if mark in _PAIRS.values():
             open_brackets.append(mark)
             if len(open_brackets) > MAX_DEPTH:
                 raise InvalidSpecification(f"{_shown(text)} nests more than {MAX_DEPTH} brackets")
-        elif mark in ")]":
+        elif mark in _PAIRS:
             if not open_brackets or open_brackets.pop() != _PAIRS[mark]:
                 raise InvalidSpecification(f"{_shown(text)}: {mark!r} has no opening bracket")
         elif mark == "," and not open_brackets:
-            commas.append(place)
-    if quote:
-        raise InvalidSpecification(f"{_shown(text)}: a quote {quote} is not closed")
+            commas.append(match.start())
     if open_brackets:
         raise InvalidSpecification(f"{_shown(text)}: {open_brackets[-1]!r} is not closed")
     return commas
