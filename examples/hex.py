@@ -15,7 +15,7 @@ state_dtype = np.dtype(
         ("cell", np.int8, (MAX_CELLS,)),  # 0 empty, 1 and 2 the players' stones
         ("size", np.int16),
         ("num_moves", np.int16),
-        ("winner", np.int16),  # 0: nobody yet
+        ("winner", np.int16),  # 0: none yet
     ]
 )
 

@@ -1,9 +1,9 @@
-"""Inventory with a fixed cost of each order, for one player against chance: when to order, and how much?
+"""An inventory with a fixed cost for each order, for one player against chance: when to order, and how much?
 
 `engram move -g examples/inventory.py:inventory -s examples/inventory.py:remembering_stock -n 20` asks for an order.
-Stock is a real number, so no position comes twice; a memory still answers, because it compares levels of stock.
+Stock is a real number, so no position occurs twice; a memory still answers, because it compares levels of stock.
 
-Source: Scarf, "The optimality of (s, S) policies", 1960; costs and mean demand of Zheng and Federgruen, 1991.
+Source: Scarf, "The optimality of (s, S) policies", 1960; costs and mean demand are those of Zheng and Federgruen, 1991.
 """
 
 import numpy as np
@@ -15,10 +15,10 @@ from engram.memory.similar_positions import remembering
 from engram.rng import mix, random_below
 from engram.search.selection import ucb1
 
-ORDER, HOLDING, SHORTAGE = 64.0, 1.0, 9.0  # costs: of an order, and of a unit held or owed for a period
+ORDER, HOLDING, SHORTAGE = 64.0, 1.0, 9.0  # costs of an order, and of a unit held or owed for one period
 UNIT, ORDERS = 5.0, 11  # an order is 0, 5, …, 50 units
 DEMAND = gamma.ppf((np.arange(32) + 0.5) / 32, 10.0)
-DEMAND *= 10.0 / DEMAND.mean()  # 32 equally likely demands of a period: mean 10, as the variance nearly
+DEMAND *= 10.0 / DEMAND.mean()  # 32 equally likely demands in a period: mean 10, variance nearly 10
 PERIODS, DISCOUNT, LOW = 100, 0.95, 10.0
 
 NAMES = ["stock", "reward", "period", "ordered", "ahead"]
@@ -56,7 +56,7 @@ def chance(state, actions, count, weights):
 
 
 def rollout(state, rng):
-    """The return of some periods ahead, in which low stock brings an order of any size, and other stock none."""
+    """The return of the next periods: when stock is low, a random amount is ordered, otherwise nothing."""
     stock, total, factor = state.stock, 0.0, 1.0
     for k in range(min(state.ahead, PERIODS - state.period)):
         if (k > 0 or state.ordered == 0) and stock < LOW:
@@ -69,7 +69,7 @@ def rollout(state, rng):
 
 
 def inventory(periods_ahead: int = 3) -> engram.Game:
-    """The game, whose rollouts look so many periods ahead."""
+    """The game; its rollouts look `periods_ahead` periods ahead."""
     state = np.zeros(1, state_dtype)
     state["stock"], state["ahead"] = 20.0, periods_ahead
     return engram.Game(
@@ -84,7 +84,7 @@ def position_hash(state):
 
 
 def level(state, numbers):
-    """A point on a circle for each level of stock, so that the cosine falls with the distance of two levels."""
+    """Maps each level of stock to a direction, so that the cosine falls with the distance between two levels."""
     numbers[0] = state.stock / 50.0
     numbers[1] = 1.0 - 2.0 * state.ordered
     return 0

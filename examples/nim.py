@@ -1,6 +1,6 @@
 """Nim as a plain Python game: try `engram move --game "examples/nim.py:nim(heaps=[3,4,5])"`.
 
-Whoever takes the last object wins. An action is heap · 8 + (objects taken - 1).
+The player who takes the last object wins. An action is heap · 8 + (objects taken - 1).
 """
 
 from engram import PythonGame
@@ -9,7 +9,7 @@ MOST = 8
 
 
 class Nim:
-    """A position; the methods are all that engram asks of a game."""
+    """A position, with all the methods that engram needs."""
 
     def __init__(self, heaps):
         self.heaps = list(heaps)
@@ -27,7 +27,7 @@ class Nim:
         return self.player
 
     def outcome(self):
-        return -1.0 if self.player == 0 else 1.0  # who is to move has lost
+        return -1.0 if self.player == 0 else 1.0  # the player to move has lost
 
     def copy(self):
         other = Nim(self.heaps)

@@ -1,10 +1,11 @@
 """A search over texts, sentence by sentence; the language model that writes and judges them is outside the search.
 
-    python examples/texts.py                                                  a small model of this file
+    python examples/texts.py                                                  a small model in this file
     python examples/texts.py --url http://localhost:8000/v1 --model MODEL     one that speaks OpenAI's protocol
 
-A move is the k-th continuation that the model has proposed for a text, so moves have no end, and `widening` enters them
-one after another. The values of texts come by ask and tell. A memory compares their words: similar texts share values.
+A move is the k-th continuation that the model proposes for a text. So there is no end of moves, and `widening` enters
+them one after another. The values of texts come through `ask` and `tell`. A memory compares the words of texts: similar
+texts share values.
 """
 
 import argparse
@@ -24,12 +25,12 @@ from engram.memory.features import Features
 from engram.memory.similar_positions import remembering
 
 TASK = "Explain Monte-Carlo tree search to a newcomer in three sentences."
-SENTENCES, MOST = 3, 64  # of a text, and continuations of one text
+SENTENCES, MOST = 3, 64  # sentences of a text, and the most continuations of one text
 DIMENSION = 128
 
 
 class Stub:
-    """A model of a few phrases, for which a text is as good as the share of six subjects that it names."""
+    """A model that knows a few phrases; it values a text by the share of six subjects that the text names."""
 
     SUBJECTS = ("tree", "random", "value", "move", "time", "learn")
     PARTS = (
@@ -47,7 +48,7 @@ class Stub:
     KNOWN = tuple(" ".join(parts) + "." for parts in product(*PARTS))
 
     def continuation(self, text, others):
-        """The sentence that comes next for this text: another one than `others`."""
+        """The next sentence of this text, different from all of `others`."""
         start = zlib.crc32(text.encode())
         order = sorted(set(self.KNOWN) - set(others), key=lambda sentence: zlib.crc32(sentence.encode(), start))
         return order[0]
@@ -58,7 +59,7 @@ class Stub:
 
 
 class ChatModel:
-    """A model behind an address that speaks OpenAI's protocol for chats."""
+    """A model at an address that speaks OpenAI's chat protocol."""
 
     def __init__(self, url, model, key=""):
         self.url, self.model, self.key = url.rstrip("/"), model, key
@@ -73,7 +74,7 @@ class ChatModel:
             return json.load(response)["choices"][0]["message"]["content"]
 
     def continuation(self, text, others):
-        """A sentence that comes next."""
+        """The next sentence of this text, different from all of `others`."""
         avoid = "".join(f"\n- {sentence}" for sentence in others)
         prompt = f"{TASK}\nSo far: {text or '(nothing)'}\nWrite the next sentence alone."
         return self.chat(prompt + (f" It differs from:{avoid}" if others else ""), 1.0).strip()
@@ -133,7 +134,7 @@ class Text:
 
 
 def embedding(text):
-    """The words of a text as a vector: texts of the same words point the same way."""
+    """The words of a text as a vector: texts with the same words point in the same direction."""
     vector = np.zeros(DIMENSION, np.float32)
     vector[0] = 0.1  # the empty text has a direction, too
     for word in re.findall(r"\w{3,}", text.lower()):
@@ -142,7 +143,7 @@ def embedding(text):
 
 
 def searching(texts, leaves=4, memory=True):
-    """A search over texts; without `memory` each text stands alone."""
+    """A search over texts; without `memory` no two texts share values."""
     game = engram.PythonGame(
         "texts", lambda: Text(texts), num_actions=MOST, max_moves=SENTENCES, players=1, bounds=(0.0, 1.0)
     )
@@ -156,13 +157,13 @@ def searching(texts, leaves=4, memory=True):
 
 
 def improve(search, texts, questions, say=print):
-    """Asks and tells until so many values were told or no leaf is left; returns the best finished text."""
+    """Asks and tells until `questions` values are told or no leaf is left; returns the best finished text."""
     count = 0
     with ThreadPoolExecutor(search.preset.num_leaves) as pool:
         while count < questions and (leaves := search.ask(search.preset.num_leaves)):
             try:
                 values = list(pool.map(lambda leaf: texts.value(leaf.state.sentences), leaves))
-            except (OSError, ValueError):  # the model is away, or talks nonsense: the tree waits for a better day
+            except (OSError, ValueError):  # the model does not answer, or answers nonsense: the tree keeps its values
                 for leaf in leaves:
                     search.forget(leaf)
                 raise
@@ -177,9 +178,9 @@ def improve(search, texts, questions, say=print):
 def main():
     """Runs the example."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--url", help="of a model that speaks OpenAI's protocol; default: the model of this file")
-    parser.add_argument("--model", default="", help="its name there")
-    parser.add_argument("--questions", type=int, default=150, help="values to ask for")
+    parser.add_argument("--url", help="address of a model with OpenAI's protocol; default: the model in this file")
+    parser.add_argument("--model", default="", help="the name of the model at that address")
+    parser.add_argument("--questions", type=int, default=150, help="number of values to ask for")
     options = parser.parse_args()
     model = ChatModel(options.url, options.model, os.environ.get("OPENAI_API_KEY", "")) if options.url else Stub()
     texts = Texts(model)

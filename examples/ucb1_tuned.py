@@ -1,4 +1,4 @@
-"""UCB1-Tuned: a selection rule with a column of its own, in a user's file; nothing of engram is touched.
+"""UCB1-Tuned: a selection rule with a column of its own, in a user's file; engram itself is unchanged.
 
     engram match -g connect_four --a examples/ucb1_tuned.py:mine --b uct --games 100 -n 1000
 
