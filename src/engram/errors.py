@@ -1,4 +1,4 @@
-"""The base and the common errors of engram, each with one clear sentence.
+"""The base class of engram's errors and the common ones, each with one clear sentence.
 
 All derive from `EngramError`; the command line prints the sentence and exits with code 2, or with 1 if output cannot be
 written.

@@ -1,4 +1,4 @@
-"""Texts as a terminal may show them: a stored one could command the terminal, or forge a line of a table."""
+"""Texts made safe to print: a stored text could send commands to the terminal, or forge a line of a table."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from engram.cli.console import app
 def analysis(
     search: options.Search = "uct",
     simulations: Annotated[
-        int, options.whole("Of a position whose query has no maxVisits.", "--simulations", "-n")
+        int, options.whole("Simulations of a position whose query has no maxVisits.", "--simulations", "-n")
     ] = 10_000,
     seed: options.Seed = 0,
 ) -> None:

@@ -29,14 +29,14 @@ Work = Callable[[], int]
 
 @app.command()
 def bench(
-    game: Annotated[Optional[list[str]], option("Repeat for several; default a selection.", "--game", "-g")] = None,
+    game: Annotated[Optional[list[str]], option("Game; repeat for more; default a selection.", "--game", "-g")] = None,
     simulations: Annotated[int, whole("Simulations of one search.", "--simulations", "-n")] = 10_000,
     seconds: Annotated[float, real("Seconds for each figure.", low=0.05, high=1e5)] = 2.0,
     peer: Annotated[bool, option("Compare with OpenSpiel's C++ MCTS, if it is installed.", "--peer/--no-peer")] = True,
     search: Annotated[
-        Optional[list[str]], option("A search instead, beside uct; repeat for several.", "--search")
+        Optional[list[str]], option("Measure a search instead, compared with uct; repeat for several.", "--search")
     ] = None,
-    network: Annotated[Optional[str], option("A network instead, such as go9, alone and in searches.")] = None,
+    network: Annotated[Optional[str], option("Measure a network instead, such as go9, alone and in searches.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure rollouts and simulations a second, with OpenSpiel's C++ MCTS in the same run."""

@@ -28,7 +28,8 @@ def check(
 ) -> None:
     """Test your own code: a game by random play; a rule, an extension or another part by searches of --game.
 
-    New compiled code runs in a child process at first: a wrong index, an endless loop or a crash has its file and line.
+    New compiled code runs in a child process at first: a wrong index, an endless loop or a crash is
+    reported with its file and line.
     """
     with Live(f"checking {what or game}"):
         report = _report(what, game, games, simulations)

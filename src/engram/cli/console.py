@@ -1,4 +1,4 @@
-"""The application: how its commands fail, print, and tell of their progress.
+"""The application: how its commands fail, print and report progress.
 
 A command imports the engine inside its function, so that `engram --help` answers at once.
 """

@@ -17,7 +17,7 @@ def match(
     game: options.Game = "connect_four",
     a: Annotated[str, option("First player, such as 'uct(exploration=1.0)'.", "--a")] = "uct",
     b: Annotated[str, option("Second player.", "--b")] = "random",
-    games: Annotated[int, whole("Games, even: each opening is played from both sides.", low=2)] = 100,
+    games: Annotated[int, whole("Number of games, even: each opening is played from both sides.", low=2)] = 100,
     simulations: options.Simulations = None,
     seconds: options.Seconds = None,
     a_simulations: options.SideSimulations = None,

@@ -31,7 +31,7 @@ def build(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Let a search play itself and keep its memory; repeat the command to continue."""
+    """Let a search play against itself and keep its memory; repeat the command to continue."""
     from dataclasses import asdict
 
     from engram.games.catalogue import game as game_of
@@ -140,7 +140,7 @@ def merge(
     allow_files: options.AllowFiles = False,
     as_json: options.Json = False,
 ) -> None:
-    """Join memories; an entry of several has the returns of all."""
+    """Join memories; an entry found in several has the returns of all."""
     from engram.memory import files
 
     headers = [_header(path) for path in memories]
@@ -154,8 +154,8 @@ def merge(
 def prune(
     file: File,
     output: Output,
-    min_visits: Annotated[float, real("Fewest returns of an entry that stays.", high=1e12)] = 1.0,
-    keep: Annotated[Optional[int], whole("Most entries that stay, by returns.")] = None,
+    min_visits: Annotated[float, real("Fewest returns of an entry that is kept.", high=1e12)] = 1.0,
+    keep: Annotated[Optional[int], whole("Most entries to keep, those with most returns.")] = None,
     allow_files: options.AllowFiles = False,
     as_json: options.Json = False,
 ) -> None:

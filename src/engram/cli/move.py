@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def move(
     file: Annotated[Optional[Path], typer.Argument(help="An SGF file of Go, for its size, komi and moves.")] = None,
     game: Annotated[Optional[str], option("Game; default the SGF file's, else connect_four.", "--game", "-g")] = None,
-    number: Annotated[Optional[int], whole("Moves of the SGF file; default all.", "--move", low=0)] = None,
+    number: Annotated[Optional[int], whole("Moves to take from the SGF file; default all.", "--move", low=0)] = None,
     search: options.Search = "uct",
     moves: options.Moves = "",
     position: Annotated[
@@ -33,11 +33,11 @@ def move(
     seconds: options.Seconds = None,
     seed: options.Seed = 0,
     only: Annotated[Optional[str], option("The only moves to choose from, such as '3 4'; default all.")] = None,
-    max_nodes: Annotated[Optional[int], whole("Most nodes of the tree.", high=2**32 - 1)] = None,
+    max_nodes: Annotated[Optional[int], whole("Largest number of nodes in the tree.", high=2**32 - 1)] = None,
     threads: Annotated[Optional[int], whole("Threads; default the search's own, 1.", high=256)] = None,
-    parallel: Annotated[Optional[str], option("Several threads on one 'tree', or on one each: 'root'.")] = None,
-    why: Annotated[bool, option("Say why this move and not the next.", "--explain")] = False,
-    save: Annotated[Optional[Path], option("Keep the search in a file.")] = None,
+    parallel: Annotated[Optional[str], option("Threads share one 'tree', or have one each: 'root'.")] = None,
+    why: Annotated[bool, option("Say why this move and not the second best.", "--explain")] = False,
+    save: Annotated[Optional[Path], option("Save the search in a file.")] = None,
     resume: Annotated[Optional[Path], option("Continue a search from a file, with its seed.")] = None,
     as_json: options.Json = False,
 ) -> None:

@@ -68,10 +68,10 @@ Format = Annotated[
 ]
 Simulations = Annotated[Optional[int], whole("Simulations a move.", "--simulations", "-n")]
 Seconds = Annotated[Optional[float], real("Seconds a move.", "--seconds", above=True, high=1e7)]
-SideSimulations = Annotated[Optional[int], whole("Simulations a move of this side alone.")]
-SideSeconds = Annotated[Optional[float], real("Seconds a move of this side alone.", above=True, high=1e7)]
+SideSimulations = Annotated[Optional[int], whole("Simulations a move, for this side only.")]
+SideSeconds = Annotated[Optional[float], real("Seconds a move, for this side only.", above=True, high=1e7)]
 Seed = Annotated[int, whole("Seed of all random numbers.", "--seed", low=-(2**63), high=2**64 - 1)]
-Workers = Annotated[Optional[int], whole("Processes; default $ENGRAM_WORKERS, or one a core.", "--workers", high=512)]
+Workers = Annotated[Optional[int], whole("Processes; default $ENGRAM_WORKERS, or one per core.", "--workers", high=512)]
 OpeningMoves = Annotated[Optional[int], whole("Random moves that begin each pair.", "--opening-moves", low=0)]
 OpeningJudge = Annotated[
     Optional[str], option("Player that values openings, so that only even ones are played: \"puct(network='go9')\".")
@@ -79,9 +79,9 @@ OpeningJudge = Annotated[
 OpeningBalance = Annotated[
     Optional[float], real("With a judge: largest value of an opening for either side; default 0.25.", above=True)
 ]
-Resign = Annotated[Optional[float], real("End a game when both sides value it so for one winner: 0.9.", above=True)]
+Resign = Annotated[Optional[float], real("End a game when both sides give one side this value: 0.9.", above=True)]
 Cluster = Annotated[
-    Optional[str], option("Work on a cluster of Ray: auto (join it, or start one here), HOST:6379, ray://HOST:10001.")
+    Optional[str], option("Work on a Ray cluster: auto (join one, or start one here), HOST:6379, ray://HOST:10001.")
 ]
 GpuShare = Annotated[float, real("On a cluster, the share of a GPU for each worker.")]
 AllowUnequal = Annotated[
@@ -89,7 +89,7 @@ AllowUnequal = Annotated[
 ]
 Moves = Annotated[str, option("Moves played so far, such as '4 4 3' or 443.", "--moves", "-m")]
 AllowFiles = Annotated[
-    bool, option("Trust a record that names files of Python, and run them if unchanged.", "--allow-files")
+    bool, option("Trust a record that names Python files, and run them if unchanged.", "--allow-files")
 ]
 Database = Annotated[str, option("SQLite file, or postgresql+psycopg://…", "--database", "-d")]
 
@@ -103,11 +103,11 @@ Batch = Annotated[int, whole("Positions in a batch.")]
 LearningRate = Annotated[float, real("Highest learning rate.", above=True)]
 ValueWeight = Annotated[float, real("Weight of the value's loss.", high=1e6)]
 AveragedShare = Annotated[
-    float, real("Keep a mean of the weights, above all of this share of the last steps; 0: none.", high=1.0)
+    float, real("Keep a mean of the weights, mostly over this share of the last steps; 0: none.", high=1.0)
 ]
 Validation = Annotated[float, real("Share of games or positions held out.", above=True)]
 CheckpointS = Annotated[float, real("Seconds between checkpoints.", high=1e7)]
-StopAt = Annotated[Optional[int], whole("Stop after so many steps, for now.")]
+StopAt = Annotated[Optional[int], whole("Stop after this many steps, for now.")]
 
 
 @contextmanager

@@ -22,7 +22,7 @@ HELP = "a move, 'hint', 'undo', 'moves' or 'quit'"
 @app.command()
 def play(
     game: options.Game = "connect_four",
-    opponent: Annotated[str, option("The player against you.", "--opponent", "-o")] = "uct",
+    opponent: Annotated[str, option("Your opponent.", "--opponent", "-o")] = "uct",
     simulations: options.Simulations = None,
     seconds: options.Seconds = None,
     second: Annotated[bool, option("Let the opponent move first.", "--second")] = False,

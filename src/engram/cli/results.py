@@ -31,8 +31,8 @@ _GAME_FIELDS = ("number", "pair", "first", "opening", "outcome", "reason")
 def results(
     matches: Matches = None,
     games: Annotated[bool, option("Show every game as text.", "--games")] = False,
-    ratings: Annotated[bool, option("Rate players of the same game and budget, three or more.", "--ratings")] = False,
-    sgf: Annotated[Optional[Path], option("Write the games of Go of one match into this folder.")] = None,
+    ratings: Annotated[bool, option("Rate players of the same game and budget, at least three.", "--ratings")] = False,
+    sgf: Annotated[Optional[Path], option("Write the Go games of one match into this folder.")] = None,
     database: options.Database = "engram.sqlite",
     allow_files: options.AllowFiles = False,
     form: options.Format = Form.TEXT,

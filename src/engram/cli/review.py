@@ -28,7 +28,7 @@ def review(
     search: options.Search = "uct",
     simulations: Annotated[int, whole("Simulations of each position.", "--simulations", "-n")] = 1000,
     seed: options.Seed = 0,
-    worst: Annotated[int, whole("Moves in the table, those that lost most.")] = 10,
+    worst: Annotated[int, whole("Number of moves in the table, the costliest first.")] = 10,
     plot: Annotated[Optional[Path], option("Draw the value of the game into this file: .png, .pdf or .svg.")] = None,
     report: Annotated[Optional[Path], option("Write a page with the boards of these moves: .html.")] = None,
     form: options.Format = Form.TEXT,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def tree(
     file: Annotated[Path, typer.Argument(help="A search saved by `engram move --save`.")],
     other: Annotated[Optional[Path], typer.Argument(help="A later one of the same position, to compare.")] = None,
-    depth: Annotated[int, whole("Positions of the main line that are shown.")] = 4,
+    depth: Annotated[int, whole("Positions of the main line to show.")] = 4,
     as_json: options.Json = False,
 ) -> None:
     """Look at a saved search, or see which moves gained or lost between two of them."""

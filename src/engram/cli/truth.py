@@ -39,7 +39,7 @@ def truth(
     min_moves: Annotated[
         Optional[int], whole("Fewest moves before a position; default a quarter of a game's.", "--min-moves", low=0)
     ] = None,
-    memory: Annotated[bool, option("Compare memory's values with the search's own, node by node.", "--memory")] = False,
+    memory: Annotated[bool, option("Compare memory values with the search's own, node by node.", "--memory")] = False,
     seed: options.Seed = 0,
     workers: options.Workers = None,
     cluster: options.Cluster = None,

@@ -32,10 +32,10 @@ def tune(
     ] = None,
     max_games: Annotated[int, whole("Games of all trials and the confirmation.")] = 5000,
     confirm_games: Annotated[
-        Optional[int], whole("Fresh games of the best; default a fifth of --max-games.", low=2)
+        Optional[int], whole("Fresh games with the best point; default a fifth of --max-games.", low=2)
     ] = None,
     trial_games: Annotated[int, whole("Most games of one trial; a tenth is played at once.", low=20)] = 400,
-    acquisition: Annotated[str, option("gain (the largest expected improvement a game), ei or ucb.")] = "gain",
+    acquisition: Annotated[str, option("gain (the largest expected improvement for each game), ei or ucb.")] = "gain",
     simulations: options.Simulations = None,
     seconds: options.Seconds = None,
     opening_moves: options.OpeningMoves = None,
@@ -43,7 +43,7 @@ def tune(
     seed: options.Seed = 0,
     workers: Annotated[
         Optional[int],
-        whole("Processes, each with its trials: default 1. On a cluster: of one trial; default all.", high=512),
+        whole("Processes with a trial each; default 1. On a cluster, workers on each trial; default all.", high=512),
     ] = None,
     cluster: options.Cluster = None,
     gpu_share: options.GpuShare = 0.0,

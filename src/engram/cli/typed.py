@@ -1,4 +1,4 @@
-"""The typed command as a report may show it: without folders, databases and options of this machine alone."""
+"""The typed command as a report may show it: without folders, databases and options that concern only this machine."""
 
 from __future__ import annotations
 

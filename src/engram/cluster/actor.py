@@ -1,4 +1,4 @@
-"""A worker on a machine of a cluster: the work runs in a thread, and calls of the head exchange tasks for results."""
+"""A worker on a machine of a cluster: the work runs in a thread, and the head's calls bring tasks and fetch results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that travel to the machines of a cluster: a user's code and data, in a folder named by their digest."""
+"""Files copied to the machines of a cluster: a user's code and data, in a folder named by their digest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a fleet: the side that gives tasks, and the side of a worker."""
+"""The interface of a fleet: the side that hands out tasks, and the side of a worker."""
 
 from __future__ import annotations
 

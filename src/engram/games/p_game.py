@@ -1,4 +1,4 @@
-"""A synthetic game tree of known values: noise of a simulation and likeness of positions are parameters.
+"""A synthetic game tree with known values: noise of a simulation and similarity of positions are parameters.
 
 Every position has `branching` moves, players alternate, and the game ends after `depth` moves. Values are made from the
 root down: one move keeps the position's value, each other costs its mover up to `gap`. So each position's minimax value

@@ -1,4 +1,4 @@
-"""2048: tiles slide on a 4×4 board, and equal ones merge and pay their sum; then nature puts a 2 or a 4 on a free cell.
+"""2048: tiles slide on a 4×4 board, and equal ones merge for their sum; then nature puts a 2 or a 4 on a free cell.
 
 One player. An action 0 … 3 slides up, down, left or right. Nature's action 4 + 2·cell + k puts 2·(k + 1) on a cell,
 with probability 0.9 for k = 0, on each free cell alike; two of them begin the game. The reward of a move is its score.

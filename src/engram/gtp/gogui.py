@@ -1,4 +1,4 @@
-"""GoGui's commands beyond the protocol: whole positions, an end of the thinking, and marks on the board.
+"""GoGui's commands beyond the protocol: whole positions, a stop of the search, and marks on the board.
 
 Source: GoGui's manual, "Interactive Go engines" and "Analyze commands".
 """

@@ -1,4 +1,4 @@
-"""Inner products of long float32 rows, the heap that keeps the best of many, and the room for them."""
+"""Inner products of long float32 rows, a heap that keeps the best of many, and the space for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last words of a process in which a user's compiled code crashes: they name that code.
+"""The last message of a process that crashes in a user's compiled code, which names that code.
 
 Compiled code trusts its indices, so a wrong one may end the process. Python cannot run then, so a native handler of
 the signal writes a sentence that was prepared before.

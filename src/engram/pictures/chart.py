@@ -1,4 +1,4 @@
-"""Charts of curves, described once: an element of a page draws them, or Matplotlib into a picture."""
+"""Charts of curves, described once and drawn by an element of a page, or by Matplotlib as a picture."""
 
 from __future__ import annotations
 

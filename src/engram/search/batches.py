@@ -1,4 +1,4 @@
-"""Batches: leaves that wait for a batch evaluator, the loop over them, and how answers are taken up."""
+"""Batches: leaves that wait for a batch evaluator, the loop over them, and how answers enter the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Returns in the tree: a game's bounds, its rewards on the way and its discount, for games beyond outcomes in [-1, 1].
+"""Returns in the tree: a game's bounds, rewards on the way and discount, for games beyond an outcome in [-1, 1].
 
 A return x between the bounds low and high stands in the tree as (2x - low - high)/(high - low), so that every value
 there is in [-1, 1]; results map it back. The value of a node but the root is that of the move that leads to it,

@@ -1,4 +1,4 @@
-"""A search on disk: its tree, the state of its generator, and the names to read it without the game."""
+"""A search on disk: its tree, the state of its generator, and the names for reading it without the game."""
 
 from __future__ import annotations
 

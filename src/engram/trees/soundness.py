@@ -1,4 +1,4 @@
-"""The checks of a tree from a file that need its game: its columns, and every node by the rules."""
+"""The checks of a tree from a file that need its game: its columns, and every node replayed by the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tuning study: trials of few games, extended where that pays, by any number of processes on one database.
+"""A tuning study: trials of few games, extended where that is worthwhile, by any number of processes on one database.
 
 The database holds everything: Optuna's study with the observations of each trial, and every game. A process asks for a
 trial, plays a slice of it and records its score; the posterior decides whether the next slice belongs to this trial or

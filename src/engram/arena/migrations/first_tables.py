@@ -1,4 +1,4 @@
-"""Matches, games and points of trainings, as they were before the schema had versions."""
+"""The tables of matches, games and training points, as they were before the schema had versions."""
 
 from typing import Any
 

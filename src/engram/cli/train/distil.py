@@ -15,13 +15,13 @@ from engram.cli.train.training import plan_of, run_training, train_app
 @train_app.command()
 def distil(
     context: typer.Context,
-    table: Annotated[str, option("The teacher: a file of `engram train td`.", "--table", "-t")],
+    table: Annotated[str, option("The table to learn from: a file of `engram train td`.", "--table", "-t")],
     output: options.Folder,
     game: options.Game = "connect_four",
     network: options.Network = "residual(blocks=2,filters=16)",
     steps: options.Steps = 5_000,
     batch: options.Batch = 256,
-    min_visits: Annotated[int, whole("Fewest visits of a position that teaches.")] = 50,
+    min_visits: Annotated[int, whole("Fewest visits of a position to learn from.")] = 50,
     temperature: Annotated[float, real("τ of the policy, a softmax of lower bounds.", above=True, high=1e6)] = 0.1,
     most: Annotated[int, whole("Most positions examined, the fewest plies first.")] = 1 << 20,
     learning_rate: options.LearningRate = 2e-3,
@@ -34,7 +34,7 @@ def distil(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Let a table of values teach a network; repeat the command to continue."""
+    """Train a network on a table of values; repeat the command to continue."""
     from engram.training import require_torch
 
     require_torch()

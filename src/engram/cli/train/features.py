@@ -24,7 +24,7 @@ def features(
     ] = None,
     simulations: Annotated[int, whole("Simulations of each search.", "--simulations", "-n")] = 400,
     label_simulations: Annotated[
-        Optional[int], whole("Values by such searches; default exact, or 1000 without a solver.")
+        Optional[int], whole("Simulations of searches for values; default exact values, or 1000 without a solver.")
     ] = None,
     steps: options.Steps = 6_000,
     batch: Annotated[int, whole("Groups of 16 positions in a batch.")] = 16,

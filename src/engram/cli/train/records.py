@@ -13,7 +13,7 @@ from engram.cli.train.training import plan_of, run_training, train_app
 
 ABOUT_DATA = (
     "A .tsv.xz or .sgf file or a folder; with ':5k' after it only games whose weaker player is 5 kyu or better. "
-    "Repeat for several (one twice counts double); held-out games of the first validate."
+    "Repeat for several (a file given twice counts double); held-out games of the first validate."
 )
 
 

@@ -42,7 +42,7 @@ def selfplay(
     reuse: Annotated[float, real("Average number of times that each position is sampled.", above=True, high=1e6)] = 4.0,
     window: Annotated[int, whole("Number of the newest positions to sample from.")] = 200_000,
     refresh: Annotated[int, whole("Steps between networks that play.")] = 250,
-    gate: Annotated[int, whole("Most pairs of games a new network must pass; 0: none.", low=0)] = 0,
+    gate: Annotated[int, whole("Most pairs of games that test a new network; 0: no test.", low=0)] = 0,
     learning_rate: options.LearningRate = 2e-3,
     averaged_share: options.AveragedShare = 0.0,
     checkpoint_s: options.CheckpointS = 120.0,
@@ -54,7 +54,7 @@ def selfplay(
     gpu_share: options.GpuShare = 0.0,
     as_json: options.Json = False,
 ) -> None:
-    """Learn a game from games against itself alone; repeat the command to continue."""
+    """Learn a game from self-play alone; repeat the command to continue."""
     from engram.training import require_torch
 
     require_torch()

@@ -1,4 +1,4 @@
-"""The weights of Go's prior, learnt from strong games: θ and a vector of every level of every feature.
+"""The weights of Go's prior, learnt from strong games: θ and a vector for every level of every feature.
 
 `experiments/go_prior/learn.py` writes the file beside this one. The digest of the file stands here, because machine
 code holds the weights and its cache sees changes of sources alone.

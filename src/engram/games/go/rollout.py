@@ -1,4 +1,4 @@
-"""Uniform Go rollouts: every point that is no eye of the mover, no suicide and no ko is equally likely.
+"""Uniform Go rollouts: every point is equally likely unless it is an eye of the mover, suicide or ko.
 
 Each try draws one of the empty points. An unplayable point is swapped out of the range of the draw, so the rest stays
 uniform; an empty range means a pass. Numbers that change at every try are local variables. In a record Numba would read

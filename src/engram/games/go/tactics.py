@@ -1,4 +1,4 @@
-"""Liberties, self-atari and eyes on a board of Go, as priors and patterns of a search ask about them.
+"""Liberties, self-atari and eyes on a board of Go, for the priors and patterns of a search.
 
 They read a board record (`engram.games.go.board`) and do not change it. A walk along a chain counts its liberties up to
 two or three, which takes few steps.
