@@ -51,16 +51,15 @@ def test_a_match_is_shown_and_its_games_stepped_through(visit, results):
 
 def test_a_match_of_one_player_shows_its_means(visit, tmp_path, browser):
     database = tmp_path / "alone.sqlite"
-    result = engram.match("pig", "uct", "uct(exploration=0.5)", games=4, simulations=5, workers=1, database=database)
-    assert result.means is None
-    result = engram.match("same_game:rows=6,columns=6,colours=3,seed=1", "uct", "random", games=20, simulations=50, workers=1,
-                          database=database)  # fmt: skip
+    options = {"games": 20, "simulations": 50, "workers": 1, "database": database}
+    assert engram.match("pig", "uct", "uct(exploration=0.5)", **options).means is None
+    result = engram.match("same_game:rows=6,columns=6,colours=3,seed=1", "uct", "random", **options)
     server = Served(tmp_path, "-d", str(database))
     page = visit(server.address).page
     page.get_by_role("button", name="Matches").click()
     row = page.get_by_role("row").filter(has_text="same_game")
     expect(row).to_contain_text(f"against {result.means.b:g}")
-    expect(row).to_contain_text(f"+{result.means.difference:.2f} [")
+    expect(row).to_contain_text(f"{result.means.difference:+.0f} [")
     row.get_by_role("button").click()
     expect(page.locator(".verdict")).to_contain_text(f"more in {result.wins // 2} pairs")
     expect(page.locator(".strength")).to_be_hidden()
