@@ -34,7 +34,6 @@ FIRST, STEP, SEARCHES, SHORTEST = 10, 2, 5, 120
 SIMULATIONS, JUDGE, JUDGE_SIMULATIONS = 1000, "puct(network='go19')", 200
 
 
-@selection(amaf=AMAF, strength=Parameter(STRENGTH, low=0.0), equivalence=Parameter(EQUIVALENCE, low=0.0))
 def whole(result: engram.SearchResult) -> engram.SearchResult:
     """The result of a search; Ctrl-C, which ends a search early, ends the screen: no row comes from half a search."""
     if result.stopped == "interrupted":
@@ -42,6 +41,7 @@ def whole(result: engram.SearchResult) -> engram.SearchResult:
     return result
 
 
+@selection(amaf=AMAF, strength=Parameter(STRENGTH, low=0.0), equivalence=Parameter(EQUIVALENCE, low=0.0))
 def memory_last(tree, node, rng, parameters):
     """RAVE without a bonus, whose value, not the mean alone, takes λ of the memory; one leaf in flight, no solver."""
     nodes = nodes_of(tree)

@@ -33,7 +33,7 @@ _COLON = re.compile(r"\s*(\w+)\s*:(.*)", re.DOTALL)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 _NUMBERS = {"inf": math.inf, "nan": math.nan}
 _PAIRS = {")": "(", "]": "["}
-_MARK = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[][(),'"]""")  # a string, or one character
+_MARK = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[][(),'"]""", re.DOTALL)  # a string, or one character
 _BACKSLASH = "write / in place of \\ in a path"
 THROUGH_A_PRESET = "a rule of your file is named through a preset of that file, such as rules.py:mine"
 

@@ -132,7 +132,8 @@ class Results(Database):
         ours = sql.select(_MATCH.c.id, _MATCH.c.games).where(_MATCH.c.key == key)
         with self.reading() as connection:
             match = connection.execute(ours).first()
-        if match is None or match.games < games:
+            is_short = match is None or match.games < games
+        if match is None or is_short:
             with self.writing() as connection:
                 connection.execute(self.insert(_MATCH).on_conflict_do_nothing(index_elements=["key"]), row)
                 more = sql.update(_MATCH).where(_MATCH.c.key == key, _MATCH.c.games < games)

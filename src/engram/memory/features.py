@@ -193,7 +193,7 @@ class Features(Addressed):
       seed: of the hash functions.
 
     Attributes:
-      text: a description, different for different features.
+      text: a description, different for different features. functions: the user's compiled one, for the guard.
 
     Raises:
       InvalidParameter: a number out of range; or a game without `encode`, and neither `own` nor an embedding.
@@ -218,6 +218,7 @@ class Features(Addressed):
         self.dimension = dimension
         self.embedding_size = embedding_size
         self.header = np.zeros(1, features_dtype)
+        self.functions: dict[str, Callback] = {}
         shape = game.planes_shape if game.address("encode") else None
         if own is not None:
             num_own = check_whole("num_own", num_own, 1, MAX_DIMENSION)
@@ -226,8 +227,8 @@ class Features(Addressed):
                 self.header["own"] = ctypes.cast(self._own, ctypes.c_void_p).value
             else:
                 record = numba.from_dtype(game.state_dtype)
-                self._own = Callback(own, int64, (record, types.CPointer(types.float32)))
-                self.header["own"] = self._own.address
+                self.functions["own"] = Callback(own, int64, (record, types.CPointer(types.float32)))
+                self.header["own"] = self.functions["own"].address
         elif shape is None and embedding_size == 0:
             raise InvalidParameter(
                 f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"

@@ -137,9 +137,11 @@ export class GameTree extends EventTarget {
 
   /** Takes that game back, with its variations. */
   async restore() {
-    Object.assign(this, this.#before);
+    const { before } = this, opened = await post("position", Object.assign(new GameTree(), before).fields);
+    if (before !== this.before) return; // the person was faster
+    Object.assign(this, before);
     this.#before = null;
-    await this.#open("open");
+    this.#show(opened, "open");
   }
 
   async #load({ game, start, moves }) {

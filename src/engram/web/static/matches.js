@@ -15,7 +15,8 @@ function strength(match) {
   if (match.players === 1) {
     if (!means) return `<td>–</td><td>–</td>`;
     const [low, high] = [means.low ?? -Infinity, means.high ?? Infinity].map((end) => (Number.isFinite(end) ? signed(end) : end < 0 ? "−∞" : "∞"));
-    return `<td class="value">${units(means.a)}<br><small>against ${units(means.b)}</small></td><td class="value">${signed(means.difference)} <small>[${low}, ${high}]</small></td>`;
+    const mean = (number) => (number === null ? "–" : units(number));
+    return `<td class="value">${mean(means.a)}<br><small>against ${mean(means.b)}</small></td><td class="value">${means.difference === null ? "–" : signed(means.difference)} <small>[${low}, ${high}]</small></td>`;
   }
   const about = `between ${percent(score_low)} and ${percent(score_high)}`, sign = (text) => text.replace("∞", "−∞");
   return `<td class="value">${whisker(score, score_low, score_high, 0, 1, 0.5, about)} ${percent(score)}</td><td class="value">${score < 0.5 ? sign(elo(match.elo)) : elo(match.elo)} <small>[${sign(elo(match.elo_low))}, ${elo(match.elo_high)}]</small></td>`;

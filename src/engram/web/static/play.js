@@ -9,7 +9,7 @@ import { keep, recall } from "./storage.js";
 const KEY = "engram.play";
 const THINKS = ", the engine thinks";
 const RETRY_MS = 1000;
-const SLIDES = ["left", "right", "up", "down"];
+const SLIDES = ["left", "right", "up", "down"], SWIPE = 30; // CSS pixels
 
 /** The choices that were kept, but for those of a damaged storage or another version, and an option typed since. */
 function keptChoices(setup) {
@@ -97,6 +97,12 @@ export class Play {
     this.board.addEventListener("choose", (event) => this.#offer(event.detail));
     this.moves.addEventListener("play", (event) => this.#play(event.detail));
     this.moves.addEventListener("point", (event) => this.#point(event.detail));
+    let touch = null; // where a finger began to swipe
+    this.board.addEventListener("pointerdown", (event) => (touch = event));
+    this.board.addEventListener("pointerup", ({ clientX, clientY }) => {
+      const x = clientX - touch?.clientX, y = clientY - touch?.clientY, [along, way] = Math.abs(x) > Math.abs(y) ? [x, ["left", "right"]] : [y, ["up", "down"]];
+      if (Math.abs(along) > SWIPE) this.#slide(way[+(along > 0)]);
+    });
     find(".steps").addEventListener("click", (event) => {
       const by = event.target.closest("[data-step]")?.dataset.step;
       if (by) this.#leave(() => game.step(+by));
@@ -135,13 +141,12 @@ export class Play {
     document.addEventListener("keydown", (event) => {
       if (!this.element.isConnected || event.target.closest("input, select, textarea, dialog")) return;
       if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own
-      const slide = game.position.legal.find(([, name]) => event.key.toLowerCase() === `arrow${name}`);
-      if (slide && !this.#waits) { event.preventDefault(); event.stopPropagation(); this.#play({ action: slide[0], name: slide[1] }); }
+      if (event.key.startsWith("Arrow") && this.#slide(event.key.slice(5).toLowerCase())) { event.preventDefault(); event.stopPropagation(); }
       const by = { PageUp: -1, PageDown: 1 }[event.key];
       if (by) { event.preventDefault(); this.#leave(() => game.step(by)); }
       if (event.key === "u" && event.target.closest(".table") && !find(".undo").disabled) this.undo();
     }, true);
-    document.addEventListener("focusin", (event) => (this.hasFocus = this.element.contains(event.target)));
+    for (const name of ["focusin", "pointerdown"]) document.addEventListener(name, (event) => (this.hasFocus = this.element.contains(event.target)));
   }
 
   get players() { return this.game.players; }
@@ -288,6 +293,13 @@ export class Play {
         click: (number) => number !== null && this.#leave(() => game.goTo(line[number])) });
   }
 
+  /** Plays the move of this name, such as "left", and returns whether there is one now. */
+  #slide(name) {
+    const move = SLIDES.includes(name) && !this.#waits && this.game.position.legal.find((entry) => entry[1] === name);
+    if (move) this.#play({ action: move[0], name });
+    return !!move;
+  }
+
   #play(move) {
     return this.#leave(() => this.game.play(move.name, move.action));
   }
@@ -297,11 +309,14 @@ export class Play {
     this.resumes ||= this.#thinking?.analyses;
     this.stop();
     return trying(async () => {
-      await change();
+      try {
+        await change();
+      } finally { // also where it was refused, or the position is the same as before
+        if (this.game.isShown && !this.#thinking && this.#isAtEnd) this.#answer();
+      }
       if (!this.game.isShown) return; // the person went on, and so does the analysis
       const { resumes } = this, { outcome, to_play } = this.game.position;
       this.resumes = false;
-      if (!this.#thinking && this.#isAtEnd) this.#answer(); // also where the position is the same as before
       if (resumes && outcome === null && !this.#isEngine(to_play)) this.analyse();
     });
   }

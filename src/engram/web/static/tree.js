@@ -42,7 +42,6 @@ export class TreeView {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#draw());
     this.find(".crumbs").addEventListener("click", (event) => {
       const length = event.target.closest("[data-length]")?.dataset.length;
-      this.find(".icicle").focus({ preventScroll: true }); // the crumb goes
       if (length !== undefined) this.#climb(+length);
     });
   }
@@ -187,6 +186,7 @@ export class TreeView {
 
   #climb(length) {
     if (length >= this.#top.length) return;
+    this.find(".icicle").focus({ preventScroll: true }); // the crumb goes
     this.#top = this.#top.slice(0, length);
     this.#selected = null;
     this.#crumbs();
