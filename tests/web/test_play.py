@@ -432,7 +432,7 @@ def test_the_engine_goes_on_after_a_look_back_and_its_move_is_said(visit, served
     page.get_by_role("button", name="New game").click()
     page.get_by_role("dialog").locator("select").select_option("")
     page.get_by_role("dialog").locator("[name=text]").fill("nonsense:3")
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Start", exact=True).click()
     expect(page.locator("#news")).to_contain_text("nonsense")  # and the engine thinks on
     for look in (("PageDown",), ("PageUp", "PageDown")):  # nothing changes; back, and again to the end
         expect(turn).to_contain_text("thinks")
