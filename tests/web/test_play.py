@@ -54,7 +54,7 @@ def test_a_whole_game_against_the_engine_by_clicks(visit):
     turn = page.locator(".turn")
     moves = 0
     while True:
-        expect(turn).not_to_contain_text("thinks")
+        expect(turn).not_to_contain_text("is thinking")
         if ENDED.search(turn.inner_text()):
             break
         expect(turn).to_contain_text("Red to move")
@@ -377,13 +377,13 @@ def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp
         playing.get_by_label("Level").select_option(label="Beginner")
         playing.get_by_role("button", name="Q16, empty").click()
         expect(playing.locator("#news")).to_contain_text("As many searches run as this server allows")
-        expect(turn).to_contain_text("thinks")
+        expect(turn).to_contain_text("is thinking")
         assert playing.locator("engram-board button[aria-disabled=false]").count() == 0
         watching.get_by_role("button", name="Stop").click()
         expect(history).to_have_count(2)
         playing.get_by_label("Level").select_option(label="Master")
         playing.locator("engram-board button[aria-label$=empty]").first.click()
-        expect(turn).to_contain_text("thinks")
+        expect(turn).to_contain_text("is thinking")
         playing.get_by_label("You play").select_option(label="both sides")
         expect(turn).to_have_text("White to move")
         playing.locator("engram-board button[aria-label$=empty]").last.click()
@@ -392,7 +392,7 @@ def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp
         playing.get_by_role("button", name="One move back").click()
         expect(turn).to_have_text("White to move")
         playing.get_by_label("You play").select_option(label="Black")  # now White is the engine's
-        expect(turn).to_contain_text("thinks")
+        expect(turn).to_contain_text("is thinking")
         for view in ("Tree", "Play"):
             playing.get_by_role("button", name=view, exact=True).click()
         expect(turn).to_have_text("White to move")  # who looks back only looks
@@ -408,7 +408,7 @@ def test_an_engine_that_thinks_is_hurried_and_takes_another_level(visit, served)
     for moves in (2, 4):
         page.get_by_label("Level").select_option(label="Master")
         page.locator("engram-board button[aria-label$=empty]").first.click()
-        expect(turn).to_contain_text("thinks")
+        expect(turn).to_contain_text("is thinking")
         expect(history).to_have_count(moves - 1)
         if moves == 2:
             page.get_by_role("button", name="Move now").click()
@@ -435,13 +435,13 @@ def test_the_engine_goes_on_after_a_look_back_and_its_move_is_said(visit, served
     page.get_by_role("button", name="Start", exact=True).click()
     expect(page.locator("#news")).to_contain_text("nonsense")  # and the engine thinks on
     for look in (("PageDown",), ("PageUp", "PageDown")):  # nothing changes; back, and again to the end
-        expect(turn).to_contain_text("thinks")
+        expect(turn).to_contain_text("is thinking")
         for key in look:
             page.keyboard.press(key)
             expect(history).to_have_count(1)
-    expect(turn).to_contain_text("thinks")
+    expect(turn).to_contain_text("is thinking")
     page.get_by_role("button", name="E5, Black stone").click(force=True)
-    expect(page.locator("#news")).to_have_text("The engine thinks about its move.")
+    expect(page.locator("#news")).to_have_text("The engine is thinking about its move.")
     page.get_by_role("button", name="Move now").click()
     expect(history).to_have_count(2)
     expect(page.locator(".said")).to_have_text(f"Move 2: {history.nth(1).inner_text()}")
@@ -808,7 +808,7 @@ def test_a_refused_search_of_the_engine_leaves_the_board_to_the_person(visit, se
     page.locator(".search").dispatch_event("change")
     page.locator(".human").select_option("1")
     expect(page.locator("#news")).to_contain_text("nonsense")
-    expect(page.locator(".turn")).not_to_contain_text("thinks")
+    expect(page.locator(".turn")).not_to_contain_text("is thinking")
 
 
 def test_long_names_of_moves_fit_a_phone_and_are_played(visit, served):
@@ -834,7 +834,7 @@ def test_a_place_of_several_actions_asks_for_one_of_them(visit, served):
         page = visit(f"{server.address}&game={file}:crosses&moves=").page
         moves, others = page.locator(".history button.main"), page.locator(".others button")
         page.get_by_role("button", name="b1, empty").click()  # light or heavy
-        expect(page.locator("#news")).to_contain_text("2 moves have this place")
+        expect(page.locator("#news")).to_contain_text("2 moves share this place")
         expect(others).to_have_text(["b1 light", "b1 heavy"])
         expect(others.first).to_be_focused()
         others.nth(1).click()

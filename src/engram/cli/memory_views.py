@@ -46,7 +46,7 @@ def write_contents(path: Path, file: Path, store: Store, *, allow_files: bool, *
     if shown["points"]:
         note = (
             f"{len(shown['points']):,} entries on the two main components of their features, which hold "
-            f"{percent(shown['share'])} of the variance. Positions that are alike lie close; more returns make a "
+            f"{percent(shown['share'])} of the variance. Similar positions lie close together; more returns make a "
             "point larger."
         )
         parts += [section("Map", point_map(shown["points"], about=note), key(game.player_names()), note)]

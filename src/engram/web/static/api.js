@@ -23,7 +23,7 @@ export function addressFields() {
   return fields;
 }
 
-/** Takes the token that the server gives for a code, and says whether it did; a used one leaves the token that was kept. */
+/** Takes the token that the server gives for a code, and says whether it got one; a used code leaves the kept token as it is. */
 async function tokenFor(code) {
   const response = await fetch("/token", { method: "POST", body: JSON.stringify({ code }) }).catch(() => null);
   if (response?.ok) ({ token } = await response.json());
@@ -33,7 +33,7 @@ async function tokenFor(code) {
 /** Whether another program had used the code of the address. */
 export const isCodeUsed = async () => (await trade) === false;
 
-/** Keeps a token that the server has taken, so that a link with a wrong one replaces none. */
+/** Keeps a token once the server has accepted it, so that a link with a wrong one replaces no good one. */
 function keepToken(value) {
   try {
     if (value !== ofAll.getItem(KEY)) ofAll.setItem(KEY, value);
@@ -103,10 +103,10 @@ const message = (fields) => (fields instanceof ArrayBuffer ? { method: "POST", b
 
 export const post = async (path, fields = {}) => (await persistently(path, message(fields))).json();
 
-/** Ends a search of the server, also while the page closes; without an answer, because nobody waits for one. */
+/** Ends a search of the server, even while the page closes; it does not wait for an answer. */
 export const stopSearch = (id) => request(`searches/${id}/stop`, { ...message({}), keepalive: true }).catch(() => {});
 
-/** Hands each message of a stream on, until the last one, which it returns; a broken stream is opened again. */
+/** Passes on each message of a stream until the last one, which it returns; a broken stream is opened again. */
 export async function watch(path, take, signal) {
   for (;;) {
     const response = await persistently(path, { signal });
@@ -145,6 +145,6 @@ async function* messages(response) {
 setInterval(() => {
   if (document.hidden && server.answers) return;
   const signal = AbortSignal.timeout(HANGS_MS);
-  // Six analyses hold all connections of a browser, so that this one waits though the server answers.
+  // Six analyses hold all connections of a browser, so this request waits although the server answers.
   request("alive", { signal }).catch(() => performance.now() > heardAt + HANGS_MS && tell(false));
 }, ALIVE_MS);

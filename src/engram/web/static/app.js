@@ -37,7 +37,7 @@ function show(name) {
 
 server.addEventListener("change", async () => {
   document.body.classList.toggle("alone", !server.answers);
-  if (!server.answers) return say("The server does not answer. Your game is kept here; the page waits for it to come back.", { stays: true, bad: true });
+  if (!server.answers) return say("The server does not answer. Your game is kept here; the page waits for the server to come back.", { stays: true, bad: true });
   say("The server is back: the game goes on."); // before views learn what was lost with it, and say so
   if (setup) await trying(async () => { setup.server = (await get("setup")).server; }); // it may be another start
 });

@@ -1,4 +1,4 @@
-// <engram-board>: a position as SVG, with a button over each cell, so that mouse, touch and keyboard are one thing.
+// <engram-board>: a position as SVG, with a button over each cell, so that mouse, touch and keyboard all work in the same way.
 
 import { define, element, onScale, safe, signed, valueColour } from "./html.js";
 
@@ -49,7 +49,7 @@ class Board extends HTMLElement {
     this.addEventListener("keydown", (event) => this.#onKey(event));
   }
 
-  /** The board of a game, or null for one that is its diagram. */
+  /** The board of a game, or null where only a diagram shows it. */
   set board(board) {
     this.#board = board;
     this.#from = null;
@@ -79,7 +79,7 @@ class Board extends HTMLElement {
 
   get board() { return this.#board; }
 
-  /** Draws a position: from the server, with `last` the action that led to it. */
+  /** Draws a position from the server; `last` is the action that led to it. */
   show(position, { last = null, playable = true } = {}) {
     this.#position = position;
     this.#legal = new Map(position.legal);
@@ -123,7 +123,7 @@ class Board extends HTMLElement {
     return `${column_names[number % columns] ?? ""}${row_names[Math.floor(number / columns)] ?? ""}` || `Cell ${number + 1}`;
   }
 
-  /** The cells of a tile and all alike around it. */
+  /** The cells of a tile and of all connected tiles like it. */
   #alike(number) {
     const { columns, rows } = this.#board, { marks } = this.#position;
     const cells = new Set(marks[number] === "." ? [] : [number]);
@@ -350,7 +350,7 @@ class Board extends HTMLElement {
         const at = (share) => [round(x + share * (u - x)), round(y + share * (v - y))], [p, q] = at(0.62);
         const [[x1, y1], [x2, y2]] = [at(0.4 / Math.hypot(u - x, v - y)), at(0.8)]; // it begins beside the piece
         if (strength > 0.02) arrows.push(`<line class="arrow" x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" style="--c:${colour};--s:${round(0.25 + 0.75 * strength)}"/>`);
-        // Of labels that would lie on each other the strongest stays.
+        // Where labels would overlap, only the strongest is drawn.
         if (strength > 0.3 && labels.every(([r, s]) => Math.abs(p - r) > 0.85 || Math.abs(q - s) > 0.4)) { labels.push([p, q]); arrows.push(`<text class="heat-text" x="${p}" y="${q}">${text}</text>`); }
         return "";
       }

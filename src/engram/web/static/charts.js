@@ -1,4 +1,4 @@
-// Curves: uPlot with the page's colours, and a size that follows its place.
+// Curves: uPlot with the page's colours, and a size that follows the space around them.
 
 import { define, element, ink, percent, short, signed, tick } from "./html.js";
 
@@ -23,7 +23,7 @@ function labels(format, scale, splits, least) {
   return splits.map((split) => (split === null || split < least ? "" : format(split, step)));
 }
 
-/** Draws the curves of a report, each from the data that stand inside its element. */
+/** Draws the curves of a report, each from the data inside its element. */
 export function drawCurves(place) {
   for (const curve of place.querySelectorAll("engram-curve:has(> script)")) {
     const { about, data, series, axes } = JSON.parse(curve.firstElementChild.textContent);

@@ -15,7 +15,7 @@ export class Compare {
     this.runners = searches.map((search, k) => new Runner(game, { search, simulations: 20000, name: `Search ${"AB"[k]}`, explain: true }));
     this.element = element(`<div class="compare">
       <section class="panel" aria-labelledby="compare-title"><h2 id="compare-title">Two searches of one position</h2>
-        <p class="hint">Both begin at the present position of the game.</p>
+        <p class="hint">Both begin at the current position of the game.</p>
         <div class="row"><button type="button" class="both primary">Run both</button>
         <label class="inline">Show on the boards <select class="heat">${HEATS.map(([value, name]) => `<option value="${value}">${name}</option>`).join("")}</select></label><span class="hint legend"></span></div>
       </section>

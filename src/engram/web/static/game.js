@@ -20,7 +20,7 @@ export class GameTree extends EventTarget {
   #shown = -1; // the node that the server has answered about
   #spares = false; // whether an older game stays kept in place of this one
   #before = null; // the last game with moves that another one replaced
-  isRecord = false; // whether the game came with moves, which nobody on the page has played
+  isRecord = false; // whether the game came with moves that were not played on this page
 
   constructor() {
     super();
@@ -66,7 +66,7 @@ export class GameTree extends EventTarget {
       if (!isWhole(kept)) return false;
       this.#spares = typed.includes("game") && kept.server !== this.setup.server && kept.game !== game;
       if (this.#spares) {
-        if (kept.nodes.length > 1) say("The command line's game begins. The older one stays kept until you play.");
+        if (kept.nodes.length > 1) say("This is the command line's game. The older one is kept until you play.");
         return false;
       }
       Object.assign(this, { game: kept.game, start: kept.start, nodes: kept.nodes, at: kept.at });
@@ -118,8 +118,8 @@ export class GameTree extends EventTarget {
     if (this.#restore(setup)) {
       try {
         return await this.#open("open");
-      } catch (error) { // a game of another version, or of a file that is damaged, or that this server may not read
-        say(`The kept game cannot be opened: ${error.message}. It stays kept until you play another.`, { bad: true });
+      } catch (error) { // a game of another version, or from a file that is damaged or that this server may not read
+        say(`The kept game cannot be opened: ${error.message}. It is kept until you play another.`, { bad: true });
         this.#spares = true;
       }
     }

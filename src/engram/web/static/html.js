@@ -7,7 +7,7 @@ export const safe = (text) =>
 /** A text with a capital, unless it begins with a name, such as that of a file. */
 export const sentence = (text) => text.replace(/^[a-z]+(?= )/, (word) => word[0].toUpperCase() + word.slice(1));
 
-/** A sentence as HTML, with what stands in backticks as code. */
+/** A sentence as HTML, with text in backticks as code. */
 export const prose = (text) => safe(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 
 /** An element of some HTML; the page's own elements in it work at once. */
@@ -44,9 +44,9 @@ export const signed = (value, digits = 2) => {
 };
 /** A return in a game's own units. */
 export const units = (value) => String(Number(value.toPrecision(6)));
-/** A value between a game's bounds as one from −1 to +1. */
+/** A value between a game's bounds, scaled to −1 to +1. */
 export const onScale = (value, [low, high]) => (2 * (value - low)) / (high - low || 1) - 1;
-/** The value in the game's units of one from −1 to +1. */
+/** A value from −1 to +1, scaled to the game's units. */
 export const inUnits = (value, [low, high]) => low + ((value + 1) * (high - low)) / 2;
 /** A value on an axis. */
 export const tick = (value) => (value ? signed(value, 1) : "0");
@@ -94,7 +94,7 @@ export function say(text, { stays = false, bad = false } = {}) {
   if (!stays) newsTimer = setTimeout(() => (news.hidden = true), 6000);
 }
 
-/** Runs a task; what the server refuses is said. */
+/** Runs a task; a refusal of the server is shown. */
 export async function trying(task) {
   try {
     return await task();

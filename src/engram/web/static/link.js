@@ -1,4 +1,4 @@
-// A link that was followed from another site: the person sees what it opens, and opens it or not.
+// A link that was followed from another site: the person sees what it would open, and decides.
 
 const fields = new URLSearchParams(location.hash.slice(1));
 document.getElementById("target").textContent = fields.get("game") ?? "engram";

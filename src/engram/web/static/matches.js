@@ -1,4 +1,4 @@
-// The view of the results database: matches, ratings, trainings and studies, live, by any process that records.
+// The view of the results database: matches, ratings, trainings and studies, live, from any process that records.
 
 import { get, post } from "./api.js";
 import { drawCurves } from "./charts.js";
@@ -46,7 +46,7 @@ export class Matches {
         <details class="start"><summary>Start a match</summary><form>
           <div class="fields">${field("game", "Game", setup.game, "required")}${field("a", "Player A", setup.search, `list="searches" required`)}${field("b", "Player B", "uct(exploration=0.5)", `list="searches" required`)}</div>
           <div class="fields">${field("games", "Games, an even number", 100, `type="number" min="2" step="2"`)}${field("simulations", "Simulations a move", 500, `type="number" min="1"`)}${field("seed", "Seed", 0, `type="number" min="0"`)}${field("workers", "Processes", 1, `type="number" min="1"`)}${field("sprt", "Early stop (SPRT), optional", "", `placeholder="elo0=0,elo1=30"`)}</div>
-          <div class="row"><button class="primary">Start the match</button><span class="hint">The same fields again continue a match. It goes on when this page is closed.</span></div>
+          <div class="row"><button class="primary">Start the match</button><span class="hint">A start with the same fields continues a match. It goes on after this page is closed.</span></div>
         </form></details>
         <div class="runs"></div>
         <div class="scroll tall" tabindex="0" role="region" aria-label="Matches of the database"><table class="all"></table></div>
@@ -54,7 +54,7 @@ export class Matches {
       <section class="panel match" aria-labelledby="match-title" hidden><h2 id="match-title"></h2>
         <p class="verdict" role="status"></p>
         <div class="halves"><div class="strength"><h3>Elo of A over the games, with its 95 % interval</h3><engram-curve class="elo"></engram-curve></div>
-          <div class="test"><h3>Log-likelihood ratio; it ends the test at a dashed bound</h3><engram-curve class="llr"></engram-curve></div></div>
+          <div class="test"><h3>Log-likelihood ratio; the test ends when it reaches a dashed bound</h3><engram-curve class="llr"></engram-curve></div></div>
         <h3>Games</h3>
         <div class="halves"><div><div class="scroll tall" tabindex="0" role="region" aria-label="Games of the match"><table class="games"></table></div>
             <button type="button" class="more quiet">More games</button></div>
@@ -111,7 +111,7 @@ export class Matches {
 
   #draw() {
     const { matches, runs, database } = this.now;
-    this.find(".where").textContent = matches.length ? `From ${database}, by any process; new games show by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
+    this.find(".where").textContent = matches.length ? `From ${database}, recorded by any process; new games appear by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
     renew(this.find(".runs"), runs.slice(0, 6).map((run) => `<div data-key="${safe(run.id)}" class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : run.stopped ? "stopped" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join(""));
     const [shares, leads] = matches.some((match) => match.players === 1) ? ["; mean return", "; difference"] : ["", ""];
     const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %${shares}</th><th scope="col">Elo${leads}</th><th scope="col">Test</th></tr></thead>`;
@@ -200,13 +200,13 @@ export class Matches {
     find(".viewer .line").innerHTML = viewed.moves.slice(0, at).map((name) => `<bdi>${safe(name)}</bdi>`).join(" ");
   }
 
-  /** What a study has learned: asked for by a button, and kept until the page goes. */
+  /** What a study has learned: a button asks for it, and the page keeps it until it is closed. */
   #showLearned(panel, name) {
     const learned = this.#learned.get(name);
     const button = element(`<p><button type="button">${learned ? "Learn from all trials again" : "Show what was learned"}</button></p>`);
     button.firstElementChild.addEventListener("click", () => trying(async () => {
       button.firstElementChild.disabled = true;
-      button.append(" A posterior is fitted, which takes some seconds …");
+      button.append(" A posterior is being fitted; this takes some seconds …");
       try {
         this.#learned.set(name, (await post(`studies/${encodeURIComponent(name)}`)).html);
       } finally {

@@ -18,13 +18,13 @@ export class Memory {
     this.runner = new Runner(game, { search, simulations: 10000, name: "Search with a memory", start: "Fill the memory" });
     this.element = element(`<div class="memory">
       <section class="panel" aria-labelledby="memory-title"><h2 id="memory-title">What a memory knows</h2>
-        <p class="hint">A search keeps the positions it has met, and asks those that are alike what a new one is worth.</p>
+        <p class="hint">A search stores the positions that it has met, and values a new one by those that are similar to it.</p>
         <div class="place"></div></section>
       <section class="panel asked" aria-labelledby="asked-title" hidden><h2 id="asked-title">The question</h2>
         <div class="halves"><div class="question"><engram-board role="group" aria-label="The position asked about"></engram-board><pre tabindex="0" aria-label="The position asked about" hidden></pre></div>
         <div class="said"><label>Ask about <select class="about"></select></label><p class="verdict" role="status"></p>
-          <h3>The store as a map</h3><p class="hint">The features' two main components: positions that are alike lie close. Ringed: those that answered.</p>
-          <div class="map" tabindex="0" role="application" aria-label="Map of the stored positions: arrow keys walk to the next one"><canvas></canvas></div>
+          <h3>The store as a map</h3><p class="hint">The axes are the features' two main components, so similar positions lie close together. A ring marks those that answered.</p>
+          <div class="map" tabindex="0" role="application" aria-label="Map of the stored positions: arrow keys move to the next one"><canvas></canvas></div>
           <p class="key" aria-hidden="true"></p><p class="hint map-note" role="status"></p>
           <p class="entry-note" role="status"></p><div class="entry card" hidden><engram-board role="group" aria-label="The stored position"></engram-board></div></div></div>
       </section>
@@ -96,10 +96,10 @@ export class Memory {
     this.#put(find(".question engram-board"), answer.position, this.#path.at(-1) ?? this.game.action);
     find(".question pre").hidden = !!this.game.opened.board;
     find(".question pre").textContent = answer.position.diagram;
-    find(".asked .verdict").textContent = answer.value === null ? "The memory knows nothing alike."
+    find(".asked .verdict").textContent = answer.value === null ? "The memory knows no similar position."
       : `The memory says ${signed(answer.value, 3)} for ${mover}${answer.corrects ? ", to be added to the value" : ""}, with the weight of ${answer.count.toFixed(1)} returns. It holds ${count(answer.entries)} of at most ${count(answer.capacity)} positions.`;
     this.#marked = new Set(answer.witnesses.map((witness) => witness.row));
-    find(".whose").textContent = `Weight: its share of the answer. Cosine: its likeness. Values are for ${mover}.`;
+    find(".whose").textContent = `Weight is a position's share of the answer; cosine is its similarity. Values are for ${mover}.`;
     find(".cards").replaceChildren(...answer.witnesses.map((witness) => {
       const card = element(`<article class="card"><engram-board role="group" aria-label="A stored position"></engram-board>${witness.position && !this.game.opened.board ? `<pre tabindex="0" aria-label="A stored position">${safe(witness.position.diagram)}</pre>` : ""}<dl><div><dt>weight</dt><dd>${percent(witness.weight)}</dd></div><div><dt>cosine</dt><dd>${witness.cosine.toFixed(3)}</dd></div><div><dt>value</dt><dd>${signed(witness.value)}</dd></div><div><dt>returns</dt><dd>${count(Math.round(witness.returns))}</dd></div></dl></article>`);
       this.#put(card.querySelector("engram-board"), witness.position);

@@ -64,8 +64,8 @@ class Moves extends HTMLElement {
 
 define("engram-moves", Moves);
 
-/** Until the first snapshot: the very first search of a kind is compiled, and that takes its time. */
-export const STARTS = "starting; the first search of a kind compiles for some seconds …";
+/** Until the first snapshot: the very first search of a kind is compiled, which takes some seconds. */
+export const STARTS = "starting; the first search of its kind takes some seconds to compile …";
 
 /** The names of a game's players. */
 export const playersOf = (opened) =>

@@ -7,11 +7,11 @@ import { STARTS, progressOf, turnOf } from "./moves.js";
 import { keep, recall } from "./storage.js";
 
 const KEY = "engram.play";
-const THINKS = ", the engine thinks";
+const THINKS = ", the engine is thinking";
 const RETRY_MS = 1000;
 const SLIDES = ["left", "right", "up", "down"], SWIPE = 30; // CSS pixels
 
-/** The choices that were kept, but for those of a damaged storage or another version, and an option typed since. */
+/** The choices that were kept, except from a damaged storage or another version, or where an option was typed since. */
 function keptChoices(setup) {
   try {
     const choice = { ...recall(KEY) };
@@ -256,11 +256,11 @@ export class Play {
     return position.legal.filter(([action]) => position.chances || !opened.board?.places[action]?.length);
   }
 
-  /** Buttons for moves of one place, between which a person chooses. */
+  /** Buttons for moves that share a place, so that the person can choose. */
   #offer(moves) {
     const buttons = [...moves.map(({ action, name }) => [action, name]), ...this.#elsewhere()];
     renew(this.find(".others"), buttons.map(([action, name]) => `<button type="button" data-key="${action}">${safe(name)}</button>`).join(""));
-    say(`${moves.length} moves have this place: choose one below the board.`);
+    say(`${moves.length} moves share this place: choose one below the board.`);
     this.find(".others button").focus();
   }
 
@@ -323,7 +323,7 @@ export class Play {
 
   undo() {
     const { game } = this, { human, players } = this.choice, alone = players === 1 && human !== "both";
-    if (game.at === 0) return this.#leave(() => game.restore()); // a new game is undone, too
+    if (game.at === 0) return this.#leave(() => game.restore()); // a new game can be undone, too
     // Back to a person's move, past those of the engine and of nature; an engine that plays alone pauses.
     return this.#leave(async () => {
       do {
@@ -424,7 +424,7 @@ export class Play {
     }).then(() => !this.#waits && this.find(".turn").textContent.includes(THINKS) && this.#draw());
   }
 
-  /** Ends the search, whose last word still comes: the engine moves by it. */
+  /** Ends the search, and still waits for its last message, by which the engine moves. */
   #finish() {
     const thinking = this.#thinking;
     thinking.hurries = this.#waits;
@@ -449,7 +449,7 @@ export class Play {
   /** Says why a cell that was pressed is no move. */
   #refuse(cell) {
     const { position } = this.game;
-    say(position.outcome !== null ? "The game is over." : this.#waits ? "The engine thinks about its move." : `${cell} is not a legal move now.`);
+    say(position.outcome !== null ? "The game is over." : this.#waits ? "The engine is thinking about its move." : `${cell} is not a legal move now.`);
   }
 
   #point(move) {
@@ -494,7 +494,7 @@ export class Play {
     const link = this.game.link();
     try {
       await navigator.clipboard.writeText(link);
-      say("The link to this position is in the clipboard.");
+      say("The link to this position is on the clipboard.");
     } catch {
       history.replaceState(null, "", link.slice(location.origin.length));
       say("The link to this position is in the address bar.");
@@ -516,7 +516,7 @@ export class Play {
     const [file] = input.files;
     input.value = "";
     if (!file) return;
-    if (file.size > 500_000) return say("An SGF file has at most 500,000 bytes here.", { bad: true });
+    if (file.size > 500_000) return say("An SGF file may have at most 500,000 bytes here.", { bad: true });
     const line = await post("sgf/read", await file.arrayBuffer()), missing = new Intl.ListFormat("en").format(line.left_out);
     await this.#leave(async () => {
       await this.game.load(line);

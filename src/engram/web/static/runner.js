@@ -80,7 +80,7 @@ export class Runner extends EventTarget {
     });
   }
 
-  /** Ends the search; what it has found stays. */
+  /** Ends the search; its results stay. */
   stop() {
     if (!this.#thinking) return;
     this.#thinking.stops = true;

@@ -1,8 +1,8 @@
-// What outlives a reload and the server: each tab keeps its own, and a new tab begins with what was kept last.
+// Data that outlive a reload and the server: each tab keeps its own, and a new tab begins with those kept last.
 
 import { say } from "./html.js";
 
-/** A storage of the browser; where it refuses one, a storage that goes with the page. */
+/** A storage of the browser; if the browser refuses it, a storage that lasts as long as the page. */
 function storageOf(name) {
   try {
     return window[name];
@@ -20,6 +20,6 @@ export function keep(key, value, name) {
   try {
     for (const storage of [ofTab, ofAll]) storage.setItem(key, JSON.stringify(value));
   } catch (error) {
-    say(`${name} is not kept for a reload: ${error.message}`, { bad: true });
+    say(`${name} will be lost at a reload: ${error.message}`, { bad: true });
   }
 }

@@ -19,10 +19,10 @@ export class TreeView {
     this.runner = new Runner(game, { search: setup.search, simulations: 100000, name: "Search", start: "Grow a tree" });
     this.element = element(`<div class="tree-view">
       <section class="panel" aria-labelledby="tree-title"><h2 id="tree-title">The tree of a search</h2>
-        <p class="hint">Each box is a position; its width is its share of the visits. The search begins at the present position of the game.</p>
+        <p class="hint">Each box is a position; its width is its share of the visits. The search begins at the current position of the game.</p>
         <div class="place"></div>
         <div class="row"><nav class="crumbs row" aria-label="The line on top"></nav><span class="grow"></span><span class="key" aria-hidden="true"></span></div>
-        <div class="icicle" tabindex="0" role="application" aria-label="Tree: arrow keys walk, Enter enlarges, Escape goes back up" aria-describedby="tree-node"><canvas></canvas></div>
+        <div class="icicle" tabindex="0" role="application" aria-label="Tree: arrow keys move, Enter enlarges, Escape goes back up" aria-describedby="tree-node"><canvas></canvas></div>
         <p id="tree-node" class="progress" role="status" aria-live="polite"></p>
       </section>
       <section class="panel node" aria-labelledby="node-title" hidden><h2 id="node-title">The position</h2>
@@ -80,7 +80,7 @@ export class TreeView {
     const nodes = part.parent.map((_, place) => ({ action: part.action[place], name: part.names?.[1][place], visits: part.visits[place], value: part.value[place], flags: part.flags[place], children: [] }));
     part.parent.forEach((parent, place) => parent >= 0 && nodes[parent].children.push(nodes[place]));
     const root = d3.hierarchy(nodes[0]);
-    // A node's own share are the visits that none of the boxes below it shows.
+    // A node's own share consists of the visits that no box below it shows.
     root.sum((node) => Math.max(0, node.visits - node.children.reduce((sum, child) => sum + child.visits, 0)));
     this.#part = d3.partition().size([width, (root.height + 1) * ROW])(root);
     this.total = part.nodes;
