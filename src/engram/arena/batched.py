@@ -29,16 +29,16 @@ MAX_BYTES = 1 << 31
 class BatchedMatch:
     """Many boards with a game each, and one search of each side for all of them.
 
-    The side that is to move in most games moves in as many of them as fill a batch, or several batches where it shares
-    a cache; the lowest numbers go first. There are twice as many boards as that takes, so that one side always has
-    enough games until the last ones run out. `max_bytes` may leave fewer.
+    The side that is to move in most games moves in enough of them to fill a batch, or several batches where it shares a
+    cache; games with the lowest numbers go first. There are twice as many boards as this takes, so that one side always
+    has enough games until the last ones run out. `max_bytes` may allow fewer.
 
     Args:
       configuration: of the match, with budgets in simulations.
       game: compiled or plain Python.
       searches: players of sides `A` and `B`.
       openings: of the match.
-      share: games to expect here, so that other processes get some, too.
+      share: number of games to expect here, so that other processes get some, too.
       max_bytes: approximate bound on the memory for all trees and stores here.
     """
 
@@ -65,10 +65,10 @@ class BatchedMatch:
 
     @staticmethod
     def pays(searches: Mapping[str, SearchPlayer], limits: Mapping[str, Limit], max_bytes: int = MAX_BYTES) -> bool:
-        """Whether these players can play many games at once, and gain by it.
+        """Whether these players can play many games at once, and gain from it.
 
-        A clock belongs to one game; a memory that lasts from game to game makes games depend on their order. Without an
-        evaluator no batches need filling.
+        They cannot with a clock, which belongs to one game, nor with a memory that lasts from game to game, which makes
+        games depend on their order. Without an evaluator there are no batches to fill.
         """
         if any(limit.simulations is None or limit.seconds is not None for limit in limits.values()):
             return False
@@ -148,13 +148,13 @@ def _at_once(preset: Preset, *, shares: bool) -> int:
 
 
 def _whole_batches(boards: int, presets: Iterable[Preset]) -> int:
-    """As many boards, or a few less: a batch takes its time even if some of its places are empty."""
+    """As many boards, or a few less to fill whole batches: a batch with empty places takes as long as a full one."""
     full_batch = max(_at_once(preset, shares=False) for preset in presets)
     return boards if boards < full_batch else boards - boards % full_batch
 
 
 def _board_bytes(game: Game, search: SearchPlayer, limit: Limit) -> int:
-    """Bytes of a side at a board: its store, and a tree of two searches in which every simulation expands."""
+    """Bytes that a side needs at a board: its store, and a tree of two searches in which every simulation expands."""
     assert limit.simulations is not None
     store = sum(part.num_bytes for part in search.extensions)
     return store + 2 * limit.simulations * game.num_actions * search.bytes_a_node

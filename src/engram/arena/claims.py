@@ -1,8 +1,8 @@
 """Claims on games: processes that play the same match claim numbers in the database, and record finished games.
 
 A claim is a lease. Its owner renews it as long as it lives; the claim of a killed owner runs out, and others play its
-games. Each process reads the others' games, so that all of them end with the same result. A match of one process goes
-the same way.
+games. Each process reads the others' games, so that all of them end with the same result. A match played by one process
+works in the same way.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from engram.errors import DatabaseError
 from engram.interrupts import interrupts_later
 
 LEASE_S = 30.0
-_BATCH_S = 0.5  # a batch of claims should last so long
-_COMMIT_S = 0.05  # games that end in so short a time after a transaction share the next one
-_MOST = 1024  # of games in a batch, and of records in a transaction
+_BATCH_S = 0.5  # how long a batch of claims should last
+_COMMIT_S = 0.05  # games that end within this time after a transaction share the next one
+_MOST = 1024  # games in a batch, and records in a transaction
 
 
 class Claims:
     """The part of a match that this process plays; use it in a `with` block, which ends once everything is recorded.
 
     Args:
-      results: the database. match_id: of the match there. tally: its games; `read` adds those that are recorded since.
+      results: the database. match_id: of the match there. tally: its games; `read` adds those recorded since.
 
     A thread records games, many in a transaction where they end faster than the database writes, and renews the leases.
     Ctrl-C waits as long as the main thread holds a lock that this thread needs.
@@ -53,7 +53,7 @@ class Claims:
         self._owner = f"{machine()}/{os.getpid()}/{uuid.uuid4().hex}-{build()}"
         self._changed = threading.Condition()
         self._waiting: list[GameRecord] = []
-        self._again: list[int] = []  # games some of which were recorded before, though not read
+        self._again: list[int] = []  # numbers of games, some of which were recorded before but not read
         self._writing = self._urgent = self._closing = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -73,7 +73,7 @@ class Claims:
     def numbers(self) -> Iterator[int]:
         """Numbers of games to play now, in order, each claimed as it is due; ends where others have claimed the rest.
 
-        Then games may come free again, if their owner dies.
+        Games that others have claimed become free again if their owner dies.
         """
         with self._results.reading() as connection:
             batch = self._free(connection, 1)
@@ -97,7 +97,7 @@ class Claims:
         self._check()
 
     def read(self) -> bool:
-        """Counts the games that any process has recorded since, own ones included; returns whether there are any.
+        """Counts the games that any process, this one included, has recorded since; returns whether there are any.
 
         Ctrl-C ends the wait for a database that does not answer.
         """
@@ -122,7 +122,7 @@ class Claims:
         after = FIRST_ID if again else self._tally.newest  # their ids may not follow those that were read
         rows = self._results.counted_in(connection, self._match_id, after)
         self._tally.add(rows)
-        if np.isin(again, self._tally.missing).any():  # it would be played for ever
+        if np.isin(again, self._tally.missing).any():  # or it would be played for ever
             raise DatabaseError(f"the results database {self._results.where} is damaged: a game in it cannot be read")
         return len(rows) > 0
 
@@ -137,7 +137,7 @@ class Claims:
     def _free(self, connection: Connection, count: int) -> list[int]:
         """The first games that are neither recorded nor under way, as long as the match goes on.
 
-        There are at most `count`, and near the end fewer, so that no process holds games that others could begin.
+        They are at most `count`, and fewer near the end, so that no process holds games that others could begin.
         """
         claims, missing = self._results.claims(connection, self._match_id, LEASE_S), self._tally.missing
         ended = {owner: _has_ended(owner) for owner in {claim.owner for claim in claims}}
@@ -189,7 +189,7 @@ def check_build(other: str, what: str) -> None:
     """Refuses to share a match or study with a process of another `build`, whose games may differ; "" is unknown.
 
     Raises:
-      DatabaseError: it is another.
+      DatabaseError: the build is a different one.
     """
     if other not in ("", build()):
         raise DatabaseError(
@@ -206,7 +206,7 @@ def _has_ended(owner: str) -> bool:
 
 @cache
 def machine() -> str:
-    """Where this process has its number: its machine or, on Linux, its container, since a host name may be shared."""
+    """Where this process's number is valid: its machine or, on Linux, its container (hosts may share a name)."""
     name = socket.gethostname()
     with suppress(OSError):  # not Linux
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -40,8 +40,8 @@ class MatchConfiguration:
 
     Attributes:
       game, a, b: canonical specifications.
-      games: how many, even.
-      a_simulations, a_seconds, b_simulations, b_seconds: budget a move of each side.
+      games: number of games, even.
+      a_simulations, a_seconds, b_simulations, b_seconds: budget per move of each side.
       opening_moves: random moves at the start, the same in both games of a pair.
       max_moves: moves, the opening included, after which an unfinished game is a draw.
       seed: of the whole match.
@@ -82,7 +82,7 @@ class MatchConfiguration:
 
     @property
     def budget_text(self) -> str:
-        """The budget a move in words; those of both sides where they differ."""
+        """The budget per move in words; both sides' budgets where they differ."""
         return " / ".join(dict.fromkeys(limit.text for limit in self.limits.values()))
 
     @property
@@ -95,7 +95,7 @@ class MatchConfiguration:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything but the number of games: a longer match begins with the games of a shorter one."""
-        # A field that has a default is younger than some recorded matches, which are those with the default.
+        # A field with a default may be newer than a recorded match; such a match counts as having the default.
         defaults = {part.name: part.default for part in fields(self) if part.default is not MISSING}
         values = {name: value for name, value in asdict(self).items() if name != "games"}
         return {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
@@ -107,7 +107,7 @@ class MatchConfiguration:
 
     @property
     def limits(self) -> dict[str, Limit]:
-        """Budget a move of side A and side B."""
+        """The budgets per move of side A and side B."""
         return {"A": Limit(self.a_simulations, self.a_seconds), "B": Limit(self.b_simulations, self.b_seconds)}
 
     def to_json(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class MatchConfiguration:
         """The configuration that `to_json` wrote, or that a database holds once `games` is added.
 
         Raises:
-          InvalidParameter: it has other fields, of another version of engram, or values that no match has.
+          InvalidParameter: its fields are those of another version of engram, or no match has such values.
         """
         try:
             test = data["sprt"]
@@ -139,11 +139,11 @@ class MatchConfiguration:
         raise InvalidParameter(f"this match was recorded by engram {version}, whose matches differ")
 
     def stored(self, record: str, *, allow_files: bool = False) -> AbstractContextManager[None]:
-        """A block in which the texts were read from `record`, not typed, so that they run no code by themselves.
+        """A block for texts that were read from `record`, not typed, so that they run no code by themselves.
 
         Args:
           record: its name, for sentences.
-          allow_files: the user trusts it; then files may run whose digest is `sources`.
+          allow_files: whether the user trusts it; then files whose digest is `sources` may run.
         """
         return user_files.stored(
             record, allow_files=allow_files, digest=self.sources,
@@ -171,7 +171,7 @@ class MatchSetup:
 
     @classmethod
     def of(cls, configuration: MatchConfiguration) -> MatchSetup:
-        """Makes the game and the players that a configuration names; one from a database, inside its `stored`.
+        """Makes game and players that a configuration names; for one from a database, call this inside its `stored`.
 
         Raises:
           InvalidSpecification: there is no such game or player.

@@ -46,9 +46,9 @@ class Database:
     """An open database with the tables of `schema`; close it, or use it in a `with` block.
 
     Args:
-      database: a file, `:memory:`, or a SQLAlchemy URL (it holds `://`) of PostgreSQL or SQLite, the latter without a
-        query.
-      must_exist: open for reading only, and never make a new file. A file that cannot be written is also opened so.
+      database: a file, `:memory:`, or a SQLAlchemy URL (it contains `://`) of PostgreSQL or SQLite, the latter without
+        a query.
+      must_exist: open for reading only, and never make a new file. A file that cannot be written is always opened so.
 
     Attributes:
       where: the file or the URL, without its password. engine: SQLAlchemy's, for other queries.
@@ -93,7 +93,7 @@ class Database:
             if file is None:
                 options["poolclass"] = StaticPool  # each connection would have an empty database of its own
         else:
-            # A server may close connections that rest between two games.
+            # A server may close connections that are idle between two games.
             options = {"pool_pre_ping": True, "connect_args": {"client_encoding": "utf8"}}
             if "options" not in url.query:
                 # A machine that loses its network in the middle of a transaction must not hold others up for hours.
@@ -139,7 +139,7 @@ class Database:
         return _NOW[self.engine.dialect.name]
 
     def insert(self, table: sql.Table) -> Any:
-        """An `INSERT` that can name its action for an existing row."""
+        """An `INSERT` that can say what happens to an existing row."""
         return _INSERT[self.engine.dialect.name](table)
 
     @contextmanager
@@ -152,8 +152,8 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """A transaction, which in SQLite is the only one that writes; it is committed unless the block raises.
 
-        In SQLite Ctrl-C waits for its end: an interrupted one would keep the database locked for the process's other
-        threads, and the games that they have yet to record would be lost.
+        In SQLite, Ctrl-C waits for its end: an interrupted transaction would keep the database locked for the process's
+        other threads, and the games that they have yet to record would be lost.
         """
         if self._read_only:
             raise DatabaseError(f"the results database {self.where} cannot be written: it is read-only")
@@ -186,13 +186,13 @@ class Database:
 
 
 def redacted(database: str | Path) -> str:
-    """A database as sentences and results may name it: without its password."""
+    """A database's name without its password, as sentences and results may show it."""
     hidden = re.sub(r"(://[^:/]*:).*@", r"\1***@", str(database), flags=re.DOTALL)
     return re.sub(r"([?&][a-z]*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
 def network_file_system(folder: Path, mounts: Path) -> str | None:
-    """Kind of the network file system that holds a folder; None on a disk of this machine, or where it is not known."""
+    """Kind of the network file system that holds a folder; None on a disk of this machine, or if it is unknown."""
     try:
         lines = [line.split(" ") for line in mounts.read_text(errors="surrogateescape").splitlines()]
     except OSError:
@@ -241,7 +241,7 @@ def _configure_reader(connection: Any, _: Any) -> None:
 def _configure_writer(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # the driver's own transactions would begin without the right to write
     # With a write-ahead log readers do not block the writer, and a killed process leaves nothing half written. SQLite
-    # waits for no other connection when it changes to that log, so that two processes that make a file collide.
+    # does not wait for other connections when it changes to that log, so two processes that make a file collide.
     deadline = time.monotonic() + _BUSY_S
     while True:
         try:

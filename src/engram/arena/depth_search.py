@@ -1,10 +1,10 @@
 """Depth-limited minimax and alpha-beta over any game: one compiled loop that can stop and resume.
 
-The loop keeps its own stack, one frame a ply, so that it runs in slices between which Ctrl-C is handled. It
+The loop keeps its own stack, with one frame per ply, so that it runs in slices between which Ctrl-C is handled. It
 calls the game and the heuristic by their addresses, so it is compiled once for all games.
 
-All values are for player 0: player 0 maximises, player 1 minimises, in any order of moves. An outcome p plies
-below the root counts (1 - p/2²⁰) of its value, so that the search prefers early wins and late losses.
+All values are for player 0: player 0 maximises, player 1 minimises, in any order of moves. An outcome p plies below the
+root counts as (1 - p/2²⁰) times its value, so that the search prefers early wins and late losses.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _open(search, frames, ply, alpha, beta):
 
 @compiled
 def _take_next(actions, frame, history):
-    """Takes the untried action with the most cutoffs so far, or the first of equals."""
+    """Takes the untried action with the most cutoffs so far; of equals, the first."""
     best = frame.next
     for index in range(frame.next + 1, frame.count):
         if history[frame.player, actions[index]] > history[frame.player, actions[best]]:

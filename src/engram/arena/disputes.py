@@ -1,8 +1,8 @@
 """The winner of a game of Go that ended by two passes, where players disagree about dead stones.
 
-By area rules a dead stone counts until it is taken. A program that passes first counts it as dead, and so has another
-result than the board. If the two results have different winners, a search plays both sides on until it passes twice:
-dead stones can be taken, living ones cannot.
+Under area rules a dead stone counts until it is taken. A program that passes before that counts it as dead, so its
+result differs from the board's. If the two results have different winners, a search plays on for both sides until it
+passes twice: dead stones can be taken, living ones cannot.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Exact values by enumeration: every position that can follow a state, each solved once, for small games.
 
-The loop keeps its own stack, one frame a ply, and a table of values by the game's hash. It calls the game by its
+The loop keeps its own stack, with one frame per ply, and a table of values by the game's hash. It calls the game by its
 addresses, so it is compiled once for all games. A value is the best expected return from a position on, for player 0.
 
 Hashes are trusted only as far as they can be checked: two positions of one hash must have the same mover and the same
-legal actions, and a hash must not come again on its own line of play.
+legal actions, and a hash must not recur on its own line of play.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WHOLE = (
 )
 search_dtype = np.dtype([("game", game_dtype), *((name, np.int64) for name in _WHOLE)])
 # The hash of the position, its mover, its legal actions, the number that have been taken, the sum of nature's weights
-# and the value so far. Of the action that is being searched: its reward, the factor of the value behind it, its weight.
+# and the value so far. For the action being searched: its reward, the factor of the value behind it, its weight.
 _FRAME = {"key": "u8", "player": "i8", "count": "i8", "next": "i8", "total": "f8", "value": "f8", "reward": "f8",
           "factor": "f8", "weight": "f8"}  # fmt: skip
 frame_dtype = np.dtype(list(_FRAME.items()))
@@ -111,7 +111,7 @@ def _weigh(search, frame, ply):
 def open_frame(search, frames, table, ply):
     """The value of the state at `ply`, in which the game goes on, from the table; nan if its frame was pushed.
 
-    It is nan, too, where it sets `failed` or `fault`.
+    It is also nan where the function sets `failed` or `fault`.
     """
     state = search.states + ply * search.state_bytes
     actions = search.actions + ply * search.actions_bytes
@@ -227,18 +227,19 @@ class Enumeration(SlicedSearch):
     """The exact values of a small game, by solving every position that play can reach, once.
 
     Args:
-      game: any game, for one player or two, with or without chance, rewards and discount. Its `hash` must tell all
-        positions apart that differ in value, and no position may come again in a line of play.
+      game: any game, for one player or two, with or without chance, rewards and discount. Its `hash` must tell apart
+        all positions that differ in value, and no position may recur in a line of play.
       solving: called with `positions`, some 30 times a second, while positions are solved.
 
     Attributes:
       positions: solved so far; they are kept from call to call.
 
-    Ctrl-C interrupts within about 0.05 s, or after a growth of the table, up to 1 s, or the call of a Python game.
+    Ctrl-C interrupts within about 0.05 s, or once the table has grown (up to 1 s) or the call of a Python game has
+    ended.
 
-    Cost: one call of each function of the game a move, and 24 bytes a position: 12 million positions at most, for which
-    the table takes 0.4 GB and, as it grows, 0.6 GB. A compiled game gives 0.05 to 3 million positions a second, by the
-    cost of its rules.
+    Cost: one call of each function of the game per move, and 24 bytes per position. There are 12 million positions at
+    most; their table takes 0.4 GB, or 0.6 GB while it grows. A compiled game gives 0.05 to 3 million positions a
+    second, depending on the cost of its rules.
     """
 
     title, instead = "a table of exact values", "make another Enumeration"
@@ -274,7 +275,7 @@ class Enumeration(SlicedSearch):
 
         Raises:
           TooLarge: too many positions can follow, or a line of play is too long.
-          InvalidSpecification: a position can come again, or two different positions have one hash.
+          InvalidSpecification: a position can recur, or two different positions have one hash.
         """
         if self.game.is_over(state):
             return self.game.outcome(state)
@@ -284,7 +285,7 @@ class Enumeration(SlicedSearch):
         except TooLarge:
             if is_fresh:
                 raise
-        return self._solve(state)  # alone, in a table that the refusal has emptied
+        return self._solve(state)  # once more, alone, in a table that the refusal has emptied
 
     def _solve(self, state: State) -> float:
         search = self._search[0]

@@ -43,7 +43,7 @@ class ExactValues(ABC):
         return -1.0 if self._game.to_play(state) == 1 else 1.0
 
     def longest_game(self, seed: int) -> int:
-        """The most moves of a game; where the game's own bound may be loose, those of some random games."""
+        """The most moves in a game; where the game's own bound may be loose, the most in some random games."""
         return self._game.max_moves
 
     @abstractmethod
@@ -169,7 +169,7 @@ def exact_values(game: Game, solving: Callable[[int], None] | None = None) -> Ex
       solving: called with the number of positions solved so far, some 30 times a second, while they are enumerated.
 
     Raises:
-      TooLarge: a line game is too large for its solver. Another game is refused when its positions are counted.
+      TooLarge: a line game is too large for its solver. Another game is refused while its positions are counted.
       InvalidSpecification: a game whose hash is known to leave out history.
     """
     if is_line_game(game):

@@ -1,6 +1,6 @@
 """A finished game as it goes from the worker that played it to the database, and to its readers.
 
-It stands apart from the database, so that workers do not load code that only their parent uses.
+It is separate from the database, so that workers do not load code that only their parent uses.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class GameRecord:
       opening: number of random moves at the start, the same in both games of a pair.
       first: `A` or `B`, the side that is player 0.
       moves: all actions, the opening included.
-      outcome: for A; with one player, of the side that plays. In the game's units, as a rule [-1, 1].
+      outcome: for A; with one player, for the side that plays. In the game's units, usually in [-1, 1].
       reason: `end` by the rules, `move limit` (a draw), `agreed at` the value that both sides reached, or the side that
-        forfeits and why. Where a program counts for itself, `end` is followed by both counts, and by `disputed` if
+        forfeits and why. Where a program makes its own count, `end` is followed by both counts, and by `disputed` if
         they name different winners.
       a_moves, a_simulations, a_seconds, b_moves, b_simulations, b_seconds: sums over the game.
     """

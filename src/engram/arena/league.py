@@ -1,9 +1,9 @@
 """Which of many players is strongest? A league: matches between them, in rounds, and where their order is uncertain.
 
 A league is a set of ordinary matches, each under its own configuration in the results database. The seed of a match
-follows from the league's seed and its two players alone. So a longer list of players, more games, more rounds or
-another order of the list play again no game that is recorded. Several processes with the same league share each match,
-and go on to the next one of a round before they wait for the others' last games.
+follows from the league's seed and its two players alone. So no recorded game is played again after a change to a longer
+list of players, more games, more rounds or another order of the list. Several processes with the same league share each
+match. They go on to the next match of a round, and only at the end of the round wait for the others' last games.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class LeagueResult:
     """A league so far, or at its end.
 
     Attributes:
-      game: its specification. players: theirs, in the order of their texts.
+      game: its specification. players: their specifications, in the order of these texts.
       matches: results by the numbers of their players; A is the player of the smaller number.
       ratings: of the players. complete: whether all games are played.
       focused: whether results decided which pairs played more; leads then have wider bounds.
-      left_out: matches of two players whose longest match, or one with newer files, counts.
+      left_out: matches that do not count, since a longer one of the same two players, or one with newer files, does.
     """
 
     game: str
@@ -70,11 +70,11 @@ class LeagueResult:
 
     @property
     def num_groups(self) -> int:
-        """Sets of players that no match connects; 1 once all ratings compare."""
+        """Number of sets of players that no match connects; 1 once all ratings can be compared."""
         return len(set(self.ratings.groups.tolist()))
 
     def scores(self) -> list[list[float | None]]:
-        """Share of the points that each player has from each other, strongest first; None before any game."""
+        """Each player's share of the points against each other player, strongest first; None before any game."""
         shares = {at: match.score for at, match in self.matches.items() if match.games}
         shares |= {(j, i): 1.0 - share for (i, j), share in shares.items()}
         return [[shares.get((i, j)) for j in self.ratings.order] for i in self.ratings.order]
@@ -101,7 +101,7 @@ class LeagueResult:
         return rows
 
     def _lead(self, player: int, other: int | None) -> dict[str, float]:
-        """How far a player stands above the next one, with its standard error; only a bound where one side won all."""
+        """A player's lead over the next one, with its standard error; only a bound where one side won all games."""
         if other is None:
             return dict.fromkeys(("lead", "lead_error", "lead_low"), math.nan)
         lead, error = self.ratings.difference(player, other)
@@ -194,12 +194,12 @@ def league(
 
     Args:
       game: a specification. players: specifications, 2 to 256, all different.
-      games: of a match, even. swiss: rounds, ≥ 1, instead of all against all: in each a player meets the one of
-        nearest score among those met least; of an odd number one player pauses.
-      focus: further games, even: step by step, at most `games` in each, between the two neighbours in the order whose
-        lead, less three standard errors, is least; ends early when all are above 0.
+      games: per match, even. swiss: number of rounds, ≥ 1, instead of all against all: in each, a player meets the one
+        with the nearest score among those met least; one player pauses if their number is odd.
+      focus: number of further games, even, played in steps of at most `games`: each between the two neighbours in the
+        order whose lead, less three standard errors, is smallest; ends early when all these are above 0.
       workers, database: as for `engram.match`; a league is not kept in memory.
-      progress: called with the games that are done, those in all, and the match that is played now.
+      progress: called with the numbers of finished and of all games, and the match that is played now.
       options: of all matches, as for `engram.match`: simulations, seconds, seed, opening_moves, opening_judge,
         opening_balance, max_moves, resign.
 
@@ -249,9 +249,9 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
 
     Fewer than three players have no ratings.
 
-    Of several matches of two players the one of most games counts, among those with the files of the newest.
+    Of several matches between the same two players, the one with most games counts, among those with the newest files.
 
-    Returns pairs of the budget a move, in words, and the league.
+    Returns pairs of the budget per move, in words, and the league.
     """
     groups: dict[tuple[str, str], list[MatchResult]] = defaultdict(list)
     for match in matches:
@@ -280,7 +280,7 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
 def schedule(
     count: int, games: int, swiss: int | None, focus: int, matches: Mapping[tuple[int, int], MatchResult]
 ) -> Iterator[tuple[list[tuple[int, int]], int]]:
-    """Rounds of pairings, with the further games of each: functions of the results before, which stand in `matches`."""
+    """Rounds of pairings, with the further games of each; they depend on the earlier results, held in `matches`."""
     if swiss is None:
         yield list(combinations(range(count), 2)), games
     for _ in range(swiss or 0):
@@ -308,7 +308,7 @@ def _swiss_round(count: int, matches: Mapping[tuple[int, int], MatchResult]) -> 
 
 
 def _most_uncertain(ratings: Ratings) -> tuple[int, int] | None:
-    """Neighbours in the order whose lead, less `FOCUS_ERRORS` standard errors, is least; None if all are above 0."""
+    """Neighbours in the order whose lead, less `FOCUS_ERRORS` standard errors, is smallest; None if all are above 0."""
     reach = {}
     for i, j in pairwise(ratings.order):
         lead, error = ratings.difference(i, j)

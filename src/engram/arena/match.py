@@ -48,10 +48,10 @@ def match(
 ) -> MatchResult:  # fmt: skip
     """Plays A against B in pairs of games, and measures the evidence.
 
-    Both games of a pair begin with the same random moves, drawn from the seed, with sides exchanged. Each game
-    is recorded as it ends. The same call again returns the recorded games at once. After any interruption it
-    goes on from there; with more games it plays the missing ones. Processes that make the same call at the same time
-    share the games and end with the same result: on one machine with one file, on many with one PostgreSQL database.
+    Both games of a pair begin with the same random moves, drawn from the seed, with sides exchanged. Each game is
+    recorded as it ends. The same call again returns the recorded games at once. After an interruption it continues from
+    them; with a larger `games` it plays the missing ones. Processes that make the same call at the same time share the
+    games and end with the same result: on one machine with one file, on many with one PostgreSQL database.
 
     Args:
       game: a specification such as `"connect_four"`, or a `Game`.
@@ -59,13 +59,13 @@ def match(
         or a `Preset`, or any object with `choose(state, limit, seed)`. A game or player that no text names
         plays in this process, and the match is recorded in memory only.
       games: even, 2 to 1,000,000; default 100.
-      simulations, seconds: budget a move; default 1000 simulations. With a budget in simulations alone the match
-        is a pure function of its arguments. With one in seconds, use no more workers than free cores.
+      simulations, seconds: budget per move; default 1000 simulations. With a budget in simulations alone, the match is
+        a pure function of its arguments. With a budget in seconds, use no more workers than free cores.
       a_simulations, a_seconds, b_simulations, b_seconds: budget of one side, instead of the common one.
       seed: any integer; default 0.
       opening_moves: random moves of an opening; default 4, fewer if a game is shorter than 24 moves.
-      opening_judge: player whose values decide which openings are played; default all are. A value takes a search of
-        1000 simulations. Two strong players each win from the better side of an uneven opening, which then tells
+      opening_judge: player whose values decide which openings are played; by default all are. A value takes a search of
+        1000 simulations. Each of two strong players wins with the better side of an uneven opening, which then tells
         nothing. The judge must repeat its values: a search that learns from game to game does not.
       opening_balance: largest absolute value of a judgement, in (0, 1] of the largest outcome; default 0.25.
       max_moves: a longer game is a draw; default the game's own bound.
@@ -99,7 +99,7 @@ def play_match(
     """Plays a match that `configure` has set up, and closes its players; arguments and errors as for `match`.
 
     Args:
-      wait: for the last games, which other processes play; without, the result may lack them.
+      wait: whether to wait for the last games, which other processes play; if not, the result may lack them.
     """
     try:
         if workers is not None:
@@ -198,7 +198,7 @@ class _MatchRun:
                 return
 
     def _look(self, claims: Claims, *, at_once: bool = False) -> None:
-        """Counts recorded games, and reports them; not much more often than four times a second."""
+        """Counts recorded games and reports them, not much more often than four times a second."""
         start = time.monotonic()
         if at_once or start > self._next_look:
             if claims.read() and self._progress is not None:

@@ -32,15 +32,15 @@ class PlayerError(EngramError, RuntimeError):
 
 
 class SideAError(PlayerError):
-    """The player of side A failed, by no fault of the machine."""
+    """The player of side A failed, and the machine was not at fault."""
 
 
 @contextmanager
 def blamed(side: str, text: str, when: str) -> Iterator[None]:
-    """Raises an error of the block as one of a side's player; a `Forfeit` passes.
+    """Raises an error of the block as an error of a side's player; a `Forfeit` passes unchanged.
 
     Raises:
-      PlayerError: of the block's error; a `SideAError` for side A.
+      PlayerError: the block failed; it is a `SideAError` for side A.
     """
     try:
         yield
@@ -75,7 +75,7 @@ class OngoingGame:
             state = game.play(state, action)
             self._count_reward(state)
         self._spent: dict[str, Any] = {f"{side}_{name}": kind() for side in "ab" for name, kind in SPENT.items()}
-        self._sure = [0, 0]  # how many last moves of each player named player 0 the winner; negative: player 1
+        self._sure = [0, 0]  # how many of each player's last moves named player 0 the winner; negative: player 1
 
     @property
     def ended(self) -> bool:
@@ -137,7 +137,7 @@ class OngoingGame:
         """Counts the moves in a row at which the player to move was sure of the same winner.
 
         Args:
-          value: the mover's return from here on; that of the game has the rewards so far, too, as seen from here.
+          value: the mover's return from here on; the return of the game adds the rewards so far, as seen from here.
         """
         bound, player = self._configuration.resign, self._game.to_play(self.state)
         if bound is None or value is None or math.isnan(value):
@@ -159,8 +159,7 @@ class OngoingGame:
         return Verdict(self._total(0.0) if self._game.players == 1 else 0.0, "move limit")
 
     def forfeited(self, side: str, reason: str) -> Verdict:
-        """The result where a side gives up: a loss. A single player has the least return, or without bounds the rewards
-        so far."""
+        """The result where a side gives up: a loss. A single player gets the least return or, without one, all rewards."""
         if self._game.players == 2:
             return Verdict(-1.0 if side == self.order[0] else 1.0, reason)
         return Verdict(self._total(0.0) if self._game.bounds is None else self._game.bounds[0], reason)
@@ -182,6 +181,6 @@ class OngoingGame:
 
 
 def sentence(error: BaseException) -> str:
-    """An error in one line, of characters that every database takes; with the place in the user's file."""
+    """An error in one line, in characters that every database accepts, with the place in the user's file."""
     text = str(error) if isinstance(error, EngramError) else ""
     return on_one_line(" ".join((text or failure(error)).split()))

@@ -100,11 +100,11 @@ class SolverPlayer(Player):
       game: any small game, for one player or two.
 
     Raises:
-      TooLarge: the game is too large; where positions are enumerated, `choose` finds out.
+      TooLarge: the game is too large; where positions are enumerated, `choose` raises this.
       InvalidSpecification: by `choose`: a position of the game can come again.
 
-    Cost: early positions of Connect-4 can take minutes a move; from about the 8th stone on, mostly less than a second.
-      Enumeration is at its slowest at the first move; see `engram.arena.enumeration`.
+    Cost: early positions of Connect-4 can take minutes per move; from about the 8th stone on, mostly less than a
+      second. Enumeration is at its slowest at the first move; see `engram.arena.enumeration`.
     """
 
     def __init__(self, game: Game):

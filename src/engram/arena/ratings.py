@@ -13,15 +13,16 @@ S_m = Σ(s − g·p̂)² over its u_m pairs that differ in a move, of s points i
     φ_m = (S_m + K_m·ψ_m) / (w_m·(1 − 1/u_m) + K_m),        φ = (2 + Σ S_m) / (1 + Σ w_m·(1 − 1/u_m)),
     ψ_m = φ + max(0, 2 − φ)·(1 − 4·p·(1 − p))².
 
-K_m is the weight of `PRIOR_PAIRS` pairs, at least 1: a short match leans on the dispersion φ of all, to which one pair
-of two wins and one of two losses are added, as to the sample of a match. A one-sided match says little of its own
-dispersion, and leans on 2, that of pairs with equal results.
+K_m is the weight of `PRIOR_PAIRS` pairs, at least 1: a short match leans on φ, the dispersion of all matches. To their
+sample one pair of two wins and one of two losses are added, as to the sample of a match. A one-sided match says little
+about its own dispersion, and leans on 2, that of pairs with equal results.
 
-If some players take all points from the others, no finite ratings are likeliest, and matches across such a divide say
-nothing about the players on one side of it. So each class of players who all have points from each other, directly or
-through others, is rated by its own matches. Then whole classes are placed beside each other by the matches between
-them. All those between two classes together count one drawn pair more: each match has a part of it by its games, which
-n_m includes, except in φ_m. With P, the projection on vectors that are constant in each class, H and V become
+If some players take all points from the others, no finite ratings maximise the likelihood, and matches across such a
+divide say nothing about the order of the players on one side of it. So each class of players who all have points from
+each other, directly or through others, is rated by its own matches. Then the matches between classes place whole
+classes relative to each other. All matches between two classes together count as having one more drawn pair. Each of
+them has a share of it by its number of games, which n_m includes, except in φ_m. With P, the projection on vectors that
+are constant in each class, H and V become
 
     H_inside + P·H_across,        V_inside + P·V_across·P,
 
@@ -55,7 +56,7 @@ class Ratings:
     Attributes:
       elo: (n,), ratings. low, high: (n,), their 95 % intervals; infinite where the games give no bound.
       covariance: (n, n), of the ratings of one group.
-      groups: (n,), equal numbers for players whom matches connect; ratings of different groups do not compare.
+      groups: (n,), equal numbers for players whom matches connect; ratings of different groups cannot be compared.
       above: (n, n), whether i has points from j, or from players who have points from j, and so on.
     """
 
@@ -79,14 +80,14 @@ class Ratings:
         return float(self.elo[i] - self.elo[j]), math.sqrt(max(0.0, float(variance)))
 
     def bounds(self, i: int, j: int, errors: float = NORMAL_95) -> tuple[float, float]:
-        """That difference, less and plus so many standard errors; infinite on a side that the games do not bound."""
+        """The difference minus and plus some standard errors; infinite on a side that the games do not bound."""
         difference, error = self.difference(i, j)
         low = difference - errors * error if self.above[i, j] else -math.inf
         return low, difference + errors * error if self.above[j, i] else math.inf
 
 
 def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
-    """Ratings of `count` players from their matches, each under the numbers of its players A and B.
+    """Ratings of `count` players from their matches, each keyed by the numbers of its players A and B.
 
     Cost: a few times O(count³).
     """
@@ -113,7 +114,7 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     variance = expit(design @ fitted) * expit(-(design @ fitted))  # p·(1 − p), also where p is nearly 0 or 1
     weight = games * variance
     free, prior = weight * (1.0 - 1.0 / pairs), np.maximum(PRIOR_PAIRS * weight / pairs, 1.0)
-    usual = (2.0 + math.fsum(squares)) / (1.0 + math.fsum(free))  # in any order of the matches
+    usual = (2.0 + math.fsum(squares)) / (1.0 + math.fsum(free))  # the same in any order of the matches
     expected = usual + max(0.0, 2.0 - usual) * (1.0 - 4.0 * variance) ** 2
     dispersion = (squares + prior * expected) / (free + prior)
     projection = member @ (member / member.sum(axis=0)).T

@@ -28,8 +28,8 @@ class SideFigures:
     Attributes:
       player: its specification.
       moves: number of its moves, without those of the opening.
-      simulations: mean a move; positions visited for a depth-limited search.
-      seconds: mean a move, with the time that moving its root took; without that where games are played side by side.
+      simulations: mean per move; for a depth-limited search, positions visited.
+      seconds: mean per move, including the time to move its root, except where games are played side by side.
     """
 
     player: str
@@ -54,9 +54,9 @@ class MatchResult(Standing):
         winners.
       match_id: its number in the database; None in a curve over several matches.
       database: its file or URL; `":memory:"` where nothing is kept, None in a curve.
-      superseded: number of games of these specifications with their files in another state, which do not count.
-      means: with one player, mean returns and their difference. A pair is then won by the side that reaches more on
-        the same opening and draws of nature, and it counts as two won games.
+      superseded: number of games with the same specifications but other versions of their files; they do not count.
+      means: with one player, mean returns and their difference. A pair is then won by the side with the larger return
+        on the same opening and draws of nature, and it counts as two won games.
     """
 
     configuration: MatchConfiguration

@@ -1,7 +1,7 @@
 """Results of matches in a database: written as games end, read back as text.
 
 The default is a file `engram.sqlite` in the working directory; the URL of a PostgreSQL database works, too. A match is
-found by the hash of its whole configuration, so the same match goes on where it stopped. However the program ends, a
+found by the hash of its whole configuration, so the same match continues where it stopped. However the program ends, a
 game is recorded as a whole or not at all.
 """
 
@@ -37,7 +37,7 @@ class MatchRecord:
       id: its number in this database.
       key: hash of the configuration.
       configuration: everything that decides the course of its games.
-      games: largest number of games that was asked for.
+      games: largest number of games asked for.
       created: when it was first played, UTC, ISO 8601.
       version: of engram then.
       recorded: number of recorded games.
@@ -120,10 +120,7 @@ class Results(Database):
     """The results of matches in a database; arguments and errors as for `Database`."""
 
     def open_match(self, configuration: Mapping[str, Any], games: int, version: str) -> int:
-        """Number of the match with this configuration, which is added if it is new; `games` are asked for.
-
-        A match that is found and has as many games is not written to.
-        """
+        """Number of the match with this configuration, added if it is new; it then asks for `games` games or more."""
         key = configuration_key(configuration)
         row = {
             "key": key, "configuration": json.dumps(configuration, sort_keys=True), "games": games,
@@ -142,7 +139,7 @@ class Results(Database):
         return int(match.id)
 
     def add_games(self, match_id: int, records: Sequence[GameRecord]) -> bool:
-        """Records finished games, one or more, and drops their claims, in one transaction; recorded ones stay.
+        """Records one or more finished games and drops their claims, in one transaction; games recorded before stay.
 
         Returns whether all were new.
         """
@@ -158,13 +155,13 @@ class Results(Database):
 
     @contextmanager
     def changing(self, match_id: int) -> Iterator[Connection]:
-        """A transaction that changes a match; those of one match follow each other, and so do the ids of its games."""
+        """A transaction that changes a match; those of one match run one at a time, so its games' ids are in order."""
         with self.writing() as connection:
             connection.execute(sql.select(_MATCH.c.id).where(_MATCH.c.id == match_id).with_for_update(key_share=True))
             yield connection
 
     def claims(self, connection: Connection, match_id: int, lease_s: float) -> list[Claim]:
-        """All claims on games of a match; those far beyond a lease are dead, made before the clock was set back."""
+        """All claims on games of a match; one far beyond a lease is dead: the clock was set back after it was made."""
         live = _CLAIM.c.expires.between(self.now, self.now + 2.0 * lease_s).label("live")
         ours = sql.select(_CLAIM.c.number, _CLAIM.c.owner, live).where(_CLAIM.c.match_id == match_id)
         return [Claim(number, owner, bool(live)) for number, owner, live in connection.execute(ours)]
@@ -218,7 +215,7 @@ class Results(Database):
             return [_match_record(row) for row in connection.execute(_MATCHES)]
 
     def superseded(self, configuration: Mapping[str, Any]) -> int:
-        """Number of games of matches like this one whose files were in another state."""
+        """Number of games of matches like this one but with other versions of their files."""
         here, rest = json.dumps(configuration["sources"]), {**configuration, "sources": ""}
         candidates = _MATCH.c.configuration.contains(json.dumps(configuration["a"]), autoescape=True)
         games = sql.select(sql.func.count()).select_from(_GAME)
@@ -243,7 +240,7 @@ class Results(Database):
 
 
 def _without_sources(text: Any, here: str) -> dict[str, Any] | None:
-    """A match's configuration but for the digest of its files; None for one with these files, none or damage."""
+    """A match's configuration without the digest; None if these are the files, if there are none, or for damage."""
     try:
         configuration = json.loads(text)
         is_other = bool(configuration["sources"]) and json.dumps(configuration["sources"]) != here

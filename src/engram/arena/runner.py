@@ -30,7 +30,7 @@ class MatchRunner:
 
     Args:
       setup: of the match.
-      share: games to expect here, if several processes play the match; default all.
+      share: number of games to expect here, if several processes play the match; default all.
       max_bytes: approximate bound on the memory for games that are played at once.
     """
 
@@ -105,7 +105,7 @@ class MatchRunner:
     def _move(self, ongoing: OngoingGame, where: str) -> Verdict | None:
         """Plays the move that a side chooses and tells both sides; returns the verdict if the side forfeits.
 
-        Work on the news of a move, such as moving the root of a tree, is on the clock of the side that does it.
+        Work that follows a move, such as moving the root of a tree, counts on the clock of the side that does it.
         """
         side, seed, moves = ongoing.side, ongoing.move_seed, len(ongoing.moves)
         player = self._players[side]
@@ -120,7 +120,7 @@ class MatchRunner:
         return None
 
     def _tell(self, action: int, where: str) -> None:
-        """Tells both sides of a move; the time that takes is on their clocks."""
+        """Tells both sides of a move; the time that each takes counts on its clock."""
         for hearer, other in self._players.items():
             start = time.perf_counter()
             with blamed(hearer, other.text, f"in {where}, told of a move"):

@@ -20,7 +20,7 @@ _LOCK = 0x656E6772616D  # any number that other programs are unlikely to lock
 
 
 def version_of(connection: Connection) -> str | None:
-    """The version of a database; None for an empty one, and for one from before there were versions."""
+    """The version of a database; None for an empty one, and for one older than versions."""
     has_version = sql.inspect(connection).has_table(_VERSION.name)
     return connection.scalar(sql.select(_VERSION.c.version_num)) if has_version else None
 

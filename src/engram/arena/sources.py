@@ -47,9 +47,9 @@ def files_named(texts: Sequence[str]) -> list[Path]:
 
 
 def _files_in(specification: Specification) -> Iterator[Path]:
-    """Data files of a user's function: texts that name a file, and options called like a built-in preset's file option.
+    """Data files of a user's function: texts that name a file, and options named like a built-in preset's file option.
 
-    The function's types are not asked, because code that a record names may not run before its digest is known.
+    The function's types are not read, because code that a record names may not run before its digest is known.
     """
     marks = _file_options()
     for name, value in [*(("", value) for value in specification.positional), *specification.options.items()]:

@@ -1,8 +1,8 @@
 """Strength as shown by a match: score, Elo, their intervals, and a test that may stop the match early.
 
 The two games of a pair share an opening, so they are not independent, and pairs are the unit of every figure here.
-Pairs that repeat each other move by move, as deterministic players make them, are one unit together: they add no
-evidence. A unit's score s is A's points (win 1, draw ½) in its n games.
+Pairs that repeat each other move by move, as with deterministic players, form one unit: they add no evidence. A unit's
+score s is A's points (win 1, draw ½) in its n games.
 
 Interval: 'plus-four' at the level of units (Agresti and Coull's adjusted interval). One unit of wins and one of losses
 are added, of the mean size 2·pairs/units; then, with p̃ the mean of all units by games,
@@ -115,9 +115,9 @@ class Means:
     Attributes:
       a, b: mean returns over all pairs, in the game's units.
       difference: A's less B's. low, high: its 95 % interval by n pairs that differ (Student's t). If all have the same
-        difference, their spread is unknown: other ones, up to the range of the outcomes, then have a chance of at most
-        1 - 0.025^(1/n). Six pairs decide if their difference is that range. Infinite below two, and where all outcomes
-        are equal.
+        difference, their spread is unknown: other differences, up to the range of the outcomes, then have a chance of
+        at most 1 - 0.025^(1/n). Six pairs decide if their difference is that range. The interval is infinite for fewer
+        than two, and where all outcomes are equal.
     """
 
     a: float
@@ -164,7 +164,7 @@ def means(pairs: Any, move_ids: Any) -> Means | None:
         chance = 1.0 - 0.025 ** (1.0 / count)
         low, high = difference - chance * (widest + difference), difference + chance * (widest - difference)
         return Means(a, b, difference, low, high)
-    from scipy.special import stdtrit  # late: SciPy takes longer to load than a short match
+    from scipy.special import stdtrit  # late: SciPy takes longer to load than a short match takes
 
     spread = math.sqrt(float(((sums - sizes * sums.sum() / sizes.sum()) ** 2).sum()) * count / (count - 1))
     half = float(stdtrit(count - 1, 0.975)) * spread / len(outcomes)
@@ -187,10 +187,10 @@ def score_of_elo(elo: float) -> float:
 
 
 def normalised_elo(pentanomial: Sequence[int]) -> float:
-    """Mean of a pair's score less ½, by the deviation of a game, on Elo's scale: 800/ln 10 · (m − ½) / √(2v).
+    """Mean of a pair's score less ½, divided by a game's deviation, on Elo's scale: 800/ln 10 · (m − ½) / √(2v).
 
     m and v are mean and variance of a pair's score in [0, 1]; nan without pairs, and ±inf where v = 0 but m is not ½.
-    The games that a difference needs to show follow from it alone, whatever the share of draws (Van den Bergh).
+    The number of games that show a difference follows from it alone, whatever the share of draws (Van den Bergh).
     """
     counts, scores = np.asarray(pentanomial, np.float64), np.arange(5) / 4
     if not counts.sum():
@@ -229,7 +229,7 @@ def standing(pairs: Any, move_ids: Any = None) -> Standing:
     sums, sizes = np.append(sums, [0.0, added]), np.append(sizes, [added, added])
     middle = sums.sum() / sizes.sum()
     half = NORMAL_95 * float(np.sqrt(((sums - sizes * middle) ** 2).sum()) / sizes.sum())
-    # In few, one-sided games p̃ lies nearer to ½ than the score, but an interval contains its score.
+    # With few, one-sided games p̃ is nearer to ½ than the score is, but an interval must contain its score.
     low, high = min(max(0.0, float(middle) - half), score), max(min(1.0, float(middle) + half), score)
     return Standing(wins, games - wins - losses, losses, count, distinct, score, low, high, squares, pentanomial)
 
@@ -271,7 +271,7 @@ class Sprt:
         for name, number in list(vars(self).items()):
             if not is_real(number):
                 raise InvalidParameter(f"{name} of an SPRT must be a number, not {number!r}")
-            # A record of the match has one way to write it; a number beyond all floats is beyond all ranges, too.
+            # Equal numbers are recorded alike, as floats; a number too large for a float is beyond all ranges, too.
             try:
                 object.__setattr__(self, name, float(number))
             except OverflowError:
@@ -283,7 +283,7 @@ class Sprt:
 
     @classmethod
     def of(cls, test: Sprt | str) -> Sprt:
-        """A test from `elo0=0,elo1=20` (also `alpha=`, `beta=`), each by its name; the rest has its default.
+        """A test from `elo0=0,elo1=20` (also `alpha=`, `beta=`), each by its name; the others have their defaults.
 
         Raises:
           InvalidSpecification, InvalidParameter: the text is not such a test.

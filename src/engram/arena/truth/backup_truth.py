@@ -1,7 +1,7 @@
 """Searches against exact values: bias, error and mistakes of each rule at each budget, on solved games.
 
-A match shows that a rule wins; this shows why. Positions come from random play, are solved exactly once, and
-every rule searches them at every budget with the same seeds.
+A match shows that a rule wins; this shows why. Positions come from random play, each is solved once, exactly, and every
+rule searches them at every budget with the same seeds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TruthRow:
       search: its specification. simulations: budget of a search.
       positions: number of positions. spoilable: number of those in which a mistake is possible.
       bias, bias_error: mean of (root value - truth) for the player to move, and its standard error.
-      rmse, rmse_error: root of the mean square of the same, and its standard error; one position has no errors.
+      rmse, rmse_error: root of the mean square of the same, and its standard error; one position gives no errors.
       mistakes: share of the spoilable positions in which the chosen move loses value.
       mistakes_low, mistakes_high: its 95 % interval (Wilson).
       mistaken: the positions with mistakes as a hexadecimal number, bit k for position k, for paired comparisons.
@@ -92,7 +92,7 @@ def solved_positions(
 
     Args:
       game: a small game, see `exact_values`. seed: of the random play.
-      count: number of positions, ≥ 1; None: 1000, or as many as random play finds in a game of fewer.
+      count: number of positions, ≥ 1; None: 1000, or as many as random play finds in a game with fewer.
       min_moves: lowest number of moves, nature's too, ≥ 0; default a quarter of the longest game's, because early
         positions take long to solve.
       solving: as for `exact_values`.
@@ -130,7 +130,7 @@ def solved_positions(
 def searched(
     game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int
 ) -> Iterator[tuple[Search, State, Choice]]:
-    """A search after each position, with its state and choice; a position has one seed for all rules and budgets."""
+    """The search after each position that it searched, with state and choice; all rules and budgets share its seed."""
     rules = game_of(game)
     searcher = Search(rules, search)
     for position in positions:

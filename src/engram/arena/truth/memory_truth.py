@@ -49,7 +49,7 @@ class MemoryTruthRow:
       others_gain, others_gain_error: the same for the other entries.
       memory_closer, others_closer: share of nodes where they are closer than V̂ (ties count half).
       own_error, memory_error, others_error: standard errors over positions of own, memory and others; None as above.
-      trees: positions in whose trees these nodes are; an interval has Student's t of as many.
+      trees: number of positions in whose trees these nodes are; an interval uses Student's t for this number.
     """
 
     search: str
