@@ -159,7 +159,7 @@ class OngoingGame:
         return Verdict(self._total(0.0) if self._game.players == 1 else 0.0, "move limit")
 
     def forfeited(self, side: str, reason: str) -> Verdict:
-        """The result where a side gives up: a loss. A single player gets the least return or, without one, all rewards."""
+        """The result where a side gives up: a loss. A single player gets the least return, or the rewards so far."""
         if self._game.players == 2:
             return Verdict(-1.0 if side == self.order[0] else 1.0, reason)
         return Verdict(self._total(0.0) if self._game.bounds is None else self._game.bounds[0], reason)

@@ -28,7 +28,7 @@ class DistilPlan(SupervisedPlan):
     Args:
       table: a file (`engram train td`). min_visits: of a position to learn from, ≥ 1.
       temperature: τ > 0 of the policy to learn, a softmax of the moves' lower bounds.
-      most: upper bound of the positions, by plies from the start.
+      most: upper bound on the number of positions, by plies from the start.
       validation: share of positions held out, by key, so that symmetric images are held out together.
     """
 

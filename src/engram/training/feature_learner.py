@@ -36,7 +36,7 @@ class FeatureLosses:
 
 @dataclass(frozen=True)
 class FeatureValidation:
-    """Figures over pairs of held-out groups, each of one group and one mover.
+    """Figures over pairs of held-out positions, each pair of one group and one mover.
 
     Attributes:
       pairs: their number. cosine_loss: squared error of the cosines. correlation: of the cosine with -|ΔV*|.

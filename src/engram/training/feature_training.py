@@ -28,7 +28,7 @@ class FeaturePlan(HeldOutPlan):
     """The settings of a training.
 
     Args:
-      sampling: of positions. positions: lower bound of their number, ≥ 1.
+      sampling: of positions. positions: lower bound on their number, ≥ 1.
       network: `features(…)`, a new one, trained except for its policy; or a residual network by name or file,
         whose trunk, policy and value stay fixed under a new features head.
       batch: groups in each. validation: share of games held out.
@@ -51,7 +51,8 @@ class FeatureProgress(TrainingProgress):
     """The state of such a training.
 
     Attributes:
-      games, positions: drawn. exact: whether their values are exact. validation: the latest; None before the first.
+      games, positions: numbers drawn. exact: whether the values are exact. validation: the latest; None before the
+        first.
     """
 
     games: int

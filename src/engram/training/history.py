@@ -67,7 +67,7 @@ class _Json(TypeDecorator[Any]):
 
 
 class _Whole(TypeDecorator[Any]):
-    """Whole numbers; seeds of 2⁶³ and more as the negative ones of the same 64 bits."""
+    """Whole numbers; seeds of 2⁶³ and more are stored as the negative numbers with the same 64 bits."""
 
     impl = BigInteger
     cache_ok = True

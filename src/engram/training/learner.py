@@ -25,7 +25,7 @@ Array: TypeAlias = np.ndarray | Tensor
 
 @dataclass(frozen=True)
 class Losses:
-    """Of a batch: cross-entropy of the policy, squared error of the value (nan: none to learn), and the share of
+    """Losses of a batch: cross-entropy of the policy, squared error of the value (nan: none to learn), and the share of
     positions with the played action as the likeliest."""
 
     policy: float
@@ -41,7 +41,7 @@ class Learner:
       learning_rate: highest rate. weight_decay: of the weights. value_weight: of the value's loss.
       averaged_share: s in [0, 1] of the mean of the weights, to which step t adds about t^(1/s - 1); 0: no mean.
 
-    The mean is the polynomial-decay average of Shamir and Zhang (2013). It takes in batch normalisation's statistics.
+    The mean is the polynomial-decay average of Shamir and Zhang (2013). It includes batch normalisation's statistics.
 
     Attributes:
       result_net: the network to use: the mean of the weights, or `net` without one.

@@ -48,14 +48,14 @@ def build(
     Args:
       game: game or specification. search: with a memory, such as `"memory_uct(capacity=50000)"`.
       path: the file; saved every 20 seconds and at the end.
-      games: in all, those in the file included. simulations: per move.
-      opening_moves: upper bound of the random moves that begin each game, so that games differ.
+      games: number in all, including those in the file. simulations: per move.
+      opening_moves: upper bound on the number of random moves that begin each game, so that games differ.
       seed: of openings and searches. progress: called after each game.
 
     Raises:
       InvalidSpecification: a search without memory. InvalidParameter: a number out of range.
-      InvalidFile: a file of another game, search or seed, a path that cannot be written, or one that another build
-        writes.
+      InvalidFile: a file of another game, search or seed, a path that cannot be written, or one to which another build
+        is writing.
     """
     games, opening_moves = check_whole("games", games, 0), check_whole("opening_moves", opening_moves, 0)
     seed = check_whole("seed", seed)

@@ -35,7 +35,7 @@ from engram.user_files import check_sources
 KIND = "families"  # the name in files
 MEMBERS = 16
 """Positions of a group."""
-_SHARE = 0.25  # of a game's positions that are roots of a group; successive positions are much alike
+_SHARE = 0.25  # share of a game's positions that are roots of a group; successive positions are much alike
 
 
 @dataclass(frozen=True)

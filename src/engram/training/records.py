@@ -57,7 +57,7 @@ class Records:
       game: the game. starts: (K,) initial states, one per komi.
       start: (G,) index into `starts`. offset: (G + 1,) start of each game's moves in `actions`. actions: uint16.
       value: (G,) result for player 0; nan: not to be learnt.
-      held_out: (G,) in [0, 1), from the hash of a game's moves: games below a share are kept for validation.
+      held_out: (G,) in [0, 1), from the hash of a game's moves: games below the given share are kept for validation.
       left_out: number of games with an illegal move.
     """
 
@@ -84,7 +84,7 @@ class Records:
         return self.starts, self.start, self.offset, self.actions, self.value
 
     def part(self, mask: np.ndarray) -> Records:
-        """The games of a mask of booleans."""
+        """The games that a mask of booleans selects."""
         lengths = np.diff(self.offset)
         return replace(
             self, start=self.start[mask], offset=np.concatenate([[0], np.cumsum(lengths[mask])]),
@@ -190,10 +190,10 @@ def legal_length(games, start, actions, buffer, legal):
 
 @compiled
 def _ending(games, start, actions, buffer):
-    """The last two moves of a game, passes, set right: how many to leave out, and the result for Black or nan.
+    """Corrects a game's last two moves, passes: how many of them to leave out, and the result for Black or nan.
 
-    A pass that comes too early is left out, with those after it. If all rollouts from the last stones agree, theirs is
-    the result: that of the board, played on until dead stones are taken.
+    A pass that comes too early is left out, with those after it. If all rollouts from the last stones agree, their
+    result counts: that of the board once dead stones are taken.
     """
     game, state = games[0], buffer.ctypes.data
     copy_state(game, state, start.ctypes.data)
@@ -220,7 +220,8 @@ def read(game: Game, files: Iterable[str | Path]) -> Records:
         after the name only games whose players have at least that rank.
 
     Results become values if komi is 3 or more and the game ended by counting or resignation. People pass while dead
-    stones stand, which the count here takes for alive: such passes are left out, and rollouts take the stones off.
+    stones are on the board, and the count here takes these for alive: such passes are left out, and rollouts take the
+    stones off.
 
     Raises:
       InvalidFile: a file is missing, or its content does not fit its name. InvalidParameter: not Go.
@@ -336,9 +337,9 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
-    """The games of an SGF file but those of another game or board, with stones set up, or with moves out of turn.
+    """The games of an SGF file, except any of another game or board, with stones set up, or with moves out of turn.
 
-    Later games that cannot be read are left out, too; the first one is an error of the file.
+    Later games that cannot be read are left out, too; if the first cannot be read, the file is not SGF.
     """
     from sgfmill import sgf, sgf_grammar
 
@@ -347,7 +348,7 @@ def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame
         try:
             trees = sgf_grammar.parse_sgf_collection(text)
         except ValueError:
-            trees = [sgf_grammar.parse_sgf_game(text)]  # what follows the first game is no SGF
+            trees = [sgf_grammar.parse_sgf_game(text)]  # the text after the first game is not SGF
         for number, tree in enumerate(trees):
             try:
                 yield from _from_tree(sgf.Sgf_game.from_coarse_game_tree(tree), size, least)

@@ -141,7 +141,7 @@ class TrainingRun(ABC):
 
     def __init__(self, plan: TrainingPlan, folder: str | Path, game: str):
         torch.set_num_threads(1)
-        torch.manual_seed(plan.seed % 2**64)  # it takes no larger ones
+        torch.manual_seed(plan.seed % 2**64)  # PyTorch takes no larger seeds
         self.plan: Any = plan
         self.folder = Path(folder)
         self.game = game_of(game)
@@ -161,7 +161,7 @@ class TrainingRun(ABC):
     def starting_network(self, text: str) -> NetworkModule:
         """A network to train: a new one by `architecture`, or a trained one by name or file.
 
-        A training that goes on has its own network, since the file that it began with may be gone.
+        A resumed training uses its own network, since the file that it began with may be gone.
 
         Raises:
           InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is of another game.
@@ -253,7 +253,7 @@ class TrainingRun(ABC):
         about = {**self.about(state), "data": self.data, "sources": self.sources}
         losses = [asdict(losses) for losses in self.losses]
         self.learner.save(self.folder / CHECKPOINT, {**about, "losses": losses, "warnings": list(self.warnings)})
-        # After the checkpoint, so that a killed training leaves no line of steps that it takes again.
+        # After the checkpoint, so that a killed training leaves no line of steps that it will repeat.
         for kind in ("losses", "validation"):
             for name, number in (line[kind] or {}).items():
                 if number is not None:
@@ -270,7 +270,7 @@ class TrainingRun(ABC):
         """Trains to the end, or to step `stop_at`; returns the state then.
 
         Args:
-          checkpoint_s: seconds between checkpoints, each with a validation; a kill loses at most these.
+          checkpoint_s: seconds between checkpoints, each with a validation; a kill loses at most this time.
           stop_at: pause after this step of the plan. progress: called a few times a second.
           database: results database that takes the figures of each checkpoint, for the page; None: none.
 
@@ -384,10 +384,10 @@ def held(folder: str | Path) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _board_in(folder: Path, step: int) -> Iterator[Any]:
-    """TensorBoard's writer, from a step on. It may end without its folder, of which the training itself tells.
+    """TensorBoard's writer, from a step on. It may end if its folder is gone, which the training itself reports.
 
     Raises:
-      InvalidFile: the folder cannot be written. TensorBoard's own thread would say so in a traceback.
+      InvalidFile: the folder cannot be written. TensorBoard's own thread would print a traceback instead.
     """
     from torch.utils.tensorboard import SummaryWriter
 
@@ -404,7 +404,7 @@ def _board_in(folder: Path, step: int) -> Iterator[Any]:
 
 
 def names_architecture(text: str) -> bool:
-    """Whether a text is of a new network, such as `residual(blocks=2)`; a file of that name is given by its path."""
+    """Whether a text describes a network, such as `residual(blocks=2)`; a file of that name is given by its path."""
     return text.split("(", maxsplit=1)[0].strip() in ARCHITECTURES
 
 

@@ -40,15 +40,15 @@ class SelfPlayOptions:
       simulations: of a full search, whose policy (`RootStatistics`) is learnt; with noise at the root.
       fast_simulations: of the other searches, which only choose moves; without noise.
       full_share: share of rounds with a full search, in (0, 1].
-      search: specification of a preset that takes an `evaluator`, here the network: `puct_rave(rollout=heavy)`.
+      search: specification of a preset that takes an `evaluator`, here the network, such as `puct_rave(rollout=heavy)`.
       noise_share, noise_concentration: see `RootNoise`; without effect in a search that asks the network late.
-      temperature_moves: number of first moves drawn by the search's policy, before moves by its decision; None: a
-        quarter of the longest game.
-      target_temperature: T in (0, 10]. The policy target is shares in proportion to policy^(1/T). A T below 1 sharpens
-        the visits of a search that explores widely.
+      temperature_moves: number of first moves drawn from the search's policy; its decision makes the later ones; None:
+        a quarter of the longest game.
+      target_temperature: T in (0, 10]. The policy target holds shares in proportion to policy^(1/T). A T below 1
+        sharpens the visits of a search that explores widely.
       root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
-      at_once: games that are searched together, which is then the network's batch; None: all. Processes share games by
-        such parts, so that games do not depend on the number of processes.
+      at_once: number of games searched together, which is then the network's batch; None: all. Processes share the
+        games in such parts, so that games do not depend on the number of processes.
     """
 
     num_games: int = 64
@@ -92,8 +92,8 @@ class SearchTask:
 
     Attributes:
       part: its number. states, seeds: of its games. simulations: of each search. noise: at the roots, or None.
-      owner: of several `SelfPlay`, the one whose games these are. network, step: the network that searches, as a token
-        of a fleet, and the steps of learning behind it.
+      owner: among several `SelfPlay`, the one whose games these are. network, step: the network that searches, as a
+        token of a fleet, and the number of learning steps behind it.
     """
 
     part: int
@@ -188,7 +188,7 @@ class SelfPlay:
         return rng, bool(rng.random() < self.options.full_share)
 
     def end_round(self, parts: Sequence[list[RootStatistics]], step: int = 0) -> Examples:
-        """Plays the moves that the searches of all parts lead to; `step`: behind the network that searched."""
+        """Plays the moves that the searches of all parts choose; `step`: learning steps of the searching network."""
         results = list(chain.from_iterable(parts))
         rng, full = self._draw()
         self._oldest = np.minimum(self._oldest, step)
@@ -200,7 +200,7 @@ class SelfPlay:
             action = self._choose(number, statistics, rng)
             after = self.game.play(self._states[number], action)
             self._moves[number] += 1
-            self._lines[number] = hash((int(self._lines[number]), action))  # of integers: alike in all processes
+            self._lines[number] = hash((int(self._lines[number]), action))  # of integers: the same in all processes
             if self.game.is_over(after):
                 ended += self._end(number, self.game.outcome(after))
                 after = self.game.initial_state()

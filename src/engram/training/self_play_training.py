@@ -53,7 +53,7 @@ class SelfPlayPlan(TrainingPlan):
       reuse: average number of draws of a position, > 0.
       window: newest positions to draw from. first: positions before learning begins.
       refresh: steps between replacements of the playing network.
-      gate_pairs: upper bound of the pairs of games in the gate, which refuses weaker networks; 0: no gate.
+      gate_pairs: upper bound on the pairs of games in the gate, which refuses weaker networks; 0: no gate.
       gate_simulations: per move of the gate. options: of the games.
       asynchronous: parts of the games wait neither for each other nor for the learner, in other processes; the training
         is then not repeatable.
@@ -106,11 +106,11 @@ def train_self_play(
 ) -> SelfPlayProgress:
     """Trains a network by games against itself, or resumes a stopped training.
 
-    The folder is that of `TrainingRun`, but for `checkpoint-N/`: the complete state; the highest N counts.
+    The folder is that of `TrainingRun`, except that `checkpoint-N/` holds the complete state; the highest N counts.
 
     Args:
-      workers: processes that search, as many as there are parts of the games (`SelfPlayOptions.at_once`); this process
-        learns. With 1, and without a cluster, it searches, too. The training does not depend on them.
+      workers: processes that search, at most as many as there are parts of the games (`SelfPlayOptions.at_once`); this
+        process learns. With 1, and without a cluster, it searches, too. The training does not depend on their number.
       course: as in `TrainingRun.run`.
 
     Raises:
@@ -213,7 +213,7 @@ class _SelfPlayRun(TrainingRun):
     def advance(self, last: int) -> None:
         """Plays a move in every game, and learns the batches that are due, for a quarter of a second.
 
-        A call that finds batches of the round before, also after a stop, learns these before it plays on.
+        If batches of the previous round are still due, as after a stop, a call learns them before it plays on.
         """
         plan, learner, playing = self.plan, self.learner, self._playing
         if learner.done >= self._num_due():
@@ -246,7 +246,7 @@ class _SelfPlayRun(TrainingRun):
         self._counts["networks"] += 1
 
     def _hand_over(self) -> None:
-        """Gives the searches the network that plays, also those that still wait: a fleet keeps few networks."""
+        """Gives all searches, even those still waiting, the network that plays: a fleet keeps few networks."""
         if self._searchers is None:
             self._games[0].use(self._evaluator(self._playing))
             return

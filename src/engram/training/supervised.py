@@ -64,8 +64,8 @@ class SupervisedProgress(TrainingProgress):
 class SupervisedRun(TrainingRun):
     """A training on fixed positions; raises as `TrainingRun` and its `starting_network`.
 
-    A thread draws the next batches while the network learns. With a GPU, which would wait for it, there is a thread for
-    each core, up to `MOST_THREADS`.
+    A thread draws the next batches while the network learns. With a GPU, which would have to wait for one thread, there
+    is a thread for each core, up to `MOST_THREADS`.
     """
 
     def __init__(self, plan: SupervisedPlan, folder: str | Path):
@@ -83,7 +83,7 @@ class SupervisedRun(TrainingRun):
 
         Args:
           teacher, held_out: to learn from, and to measure on. actions: (N,), of all positions.
-          doubts: reasons to doubt them. data: arrays that decide them, whose digest the checkpoint has.
+          doubts: reasons to doubt them. data: arrays that determine them; the checkpoint has their digest.
 
         Raises:
           InvalidFile: they are not those of the checkpoint.
@@ -99,7 +99,7 @@ class SupervisedRun(TrainingRun):
         self._doubts = tuple(doubts)
         self.warnings = tuple(dict.fromkeys((*doubts, *self.warnings)))
         plan, learner = self.plan, self.learner
-        teacher.draw(1, plan.seed, 0)  # compiles here, where Ctrl-C is heard
+        teacher.draw(1, plan.seed, 0)  # compiles here, where Ctrl-C is handled
 
         def batch(number: int) -> tuple[Tensor, Tensor, Tensor]:
             return learner.to_device(teacher.draw(plan.batch, plan.seed, number))

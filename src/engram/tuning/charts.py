@@ -141,7 +141,7 @@ def _about(name: str, space: Space) -> str:
 
 
 def curves(space: Space, findings: Findings) -> list[Chart]:
-    """The learned function beside those of the paper, the score along each other number, and the progress."""
+    """The learned function with those of the paper, the score along each other number, and the progress."""
     charts = [] if findings.function is None else _functions(space, findings.function)
     numbers = [part for part in space.tunables if isinstance(part, Tunable) and part.name in findings.slices]
     charts += [_along(number, space, findings) for number in numbers]

@@ -23,7 +23,7 @@ from engram.tuning.space import Space, Tunable
 
 CONFIRMATION = "confirmation"
 
-_WITHIN = ((3.0 - 5.0**0.5) / 2.0, 2.0**-0.5)  # places of a range that are no whole numbers between whole ends
+_WITHIN = ((3.0 - 5.0**0.5) / 2.0, 2.0**-0.5)  # places of a range that give no whole numbers between whole ends
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MatchObjective:
 
     Attributes:
       game, against: specifications of the game and of the fixed player. space: the search to tune.
-      simulations, seconds: budget a move of both; one of them or both.
+      simulations, seconds: budget per move of both players; one of these limits or both.
       opening_moves: random moves that begin each pair; None: the match's default.
       resign: value at which a game ends once both sides agree, as in a match; None: games are played out.
       seed: of the whole study. database: file or URL of the results.
@@ -67,7 +67,7 @@ class MatchObjective:
         return configuration_key(self.identity)
 
     def check(self) -> None:
-        """Makes the search of each word, and at both ends of every range and within.
+        """Makes the search with each word, and at both ends of every range and at points within it.
 
         Raises:
           EngramError: a player cannot be made.

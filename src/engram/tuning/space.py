@@ -123,7 +123,7 @@ class Space:
 
     @property
     def alternatives(self) -> list[Alternatives]:
-        """Those of words."""
+        """The choices of words among them."""
         return [tunable for tunable in self.tunables if isinstance(tunable, Alternatives)]
 
     @property
@@ -133,7 +133,7 @@ class Space:
 
     @property
     def knots(self) -> Knots | None:
-        """The knots, of one range, as the posterior takes them, or None."""
+        """The knots, which share one range, as the posterior takes them; None without knots."""
         first = self.tunables[0]
         return Knots(self.num_knots, first.low, first.high) if self.num_knots and isinstance(first, Tunable) else None
 
@@ -154,7 +154,7 @@ class Space:
         return self.values([0.5] * num_coordinates(self.ranges))
 
     def specification(self, values: Mapping[str, Any]) -> str:
-        """The search with these values in it, canonical; raises InvalidSpecification if it has no place of a name."""
+        """The search with these values in it, canonical; raises InvalidSpecification if it lacks a name's place."""
         prefix, specification = _read(self.search)
         knots = tuple(tunable.rounded(values[tunable.name]) for tunable in self.tunables if is_knot(tunable.name))
         if knots:
@@ -199,7 +199,7 @@ def space(
 
 
 def parse_tunable(text: str) -> Tunable | Alternatives:
-    """A number to tune from `name=low:high`, with `:log`, `:int` or both behind it; words from `name=word|word`.
+    """A number to tune from `name=low:high`, with `:log`, `:int` or both after it; words from `name=word|word`.
 
     Raises:
       InvalidSpecification, InvalidParameter: the text is none of these, or its range is not valid.

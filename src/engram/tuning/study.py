@@ -2,8 +2,9 @@
 
 The database holds everything: Optuna's study with the observations of each trial, and every game. A process asks for a
 trial, plays a slice of it and records its score; the posterior decides whether the next slice belongs to this trial or
-to another. The same call again, after a kill or on another machine, joins the study. Abandoned trials are resumed, at
-whatever moment: each step follows from the database alone, so one process plays the same games with and without kills.
+to another. The same call again, after a kill or on another machine, joins the study. Abandoned trials are resumed
+wherever they stopped: each step follows from the database alone, so one process plays the same games with and without
+kills.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from engram.tuning.space import Alternatives, Space, Tunable
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
 FAULT = "engram:fault"
 _LOG = logging.getLogger(__name__)
-_LEASE_S = 180.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
+_LEASE_S = 180.0  # a trial without news for this long is abandoned; playing it twice costs time but never counts twice
 _SLICES = 10
 _WAIT_S = 2.0
 _ATTEMPTS = 6
@@ -60,7 +61,7 @@ class StudyProgress:
 
     Attributes:
       games: number of games in all trials. budget: games that the trials may play. trials: number of trials.
-      best: the search of the highest posterior mean; None before the first observation.
+      best: the search with the highest posterior mean; None before the first observation.
       mean, deviation: of its true score, by the posterior.
     """
 
@@ -125,7 +126,7 @@ class Study:
             qmc.Sobol(1)
 
     def _check_rows(self) -> None:
-        """Reads each row in the way of the search, so that a damaged one fails here."""
+        """Reads each row as the search does, so that a damaged one fails here."""
         if self.optuna.direction != StudyDirection.MAXIMIZE:
             raise ValueError("it does not maximise its score")
         trials = self.trials()
@@ -156,7 +157,8 @@ class Study:
         budget by one slice. A trial whose player cannot be made, or fails in a game, is left out (`faults`).
 
         Args:
-          progress: called after every slice. workers: processes that play a slice; the study does not depend on them.
+          progress: called after every slice. workers: processes that play a slice; the study does not depend on their
+            number.
 
         Raises:
           InvalidParameter: the players of several trials in a row cannot be made, or fail.
@@ -230,9 +232,9 @@ class Study:
         return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
     def _play(self, trial: Trial, progress: Callable[[StudyProgress], None] | None, workers: int) -> None:
-        """Plays slices of one trial until more of it does not pay.
+        """Plays slices of one trial until another one does not pay.
 
-        A trial that was left behind begins with its last slice: some of its games, or all, are recorded already.
+        An abandoned trial begins with its last slice, of which some or all games are recorded already.
         """
         played, target = trial.user_attrs.get(GAMES, 0), min(trial.user_attrs.get(TARGET, 0), self._most)
         _LOG.info("trial %d %s after %d games", trial.number, "is resumed" if target else "begins", played)
@@ -274,14 +276,14 @@ class Study:
         """
         fault = self.objective.fault_at(trial.params)
         if fault:
-            self.objective.make(self.space.middle)  # else the point is not the reason
+            self.objective.make(self.space.middle)  # fails if the point is not the reason
             self._leave_out(trial, fault)
         return not fault
 
     def _leave_out(self, trial: Trial, fault: str) -> None:
         """Lets a trial fail whose player cannot be made, or fails in a game.
 
-        Without games its point has half of the worst score of trials with games, so that the sampler leaves it.
+        If it has no games, its point gets half the worst score of the trials with games, so that the sampler avoids it.
 
         Raises:
           InvalidParameter: several trials in a row have failed.
@@ -339,7 +341,7 @@ class Study:
                 "build": build()}  # fmt: skip
 
     def _is_abandoned(self, trial: FrozenTrial) -> bool:
-        """Whether the process of a running trial has ended, or has not renewed its claim for long."""
+        """Whether the process of a running trial has ended, or has not renewed its claim for a long time."""
         start = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
         claim = {"host": "", "process": 0, "owner": "", "time": start, **trial.user_attrs.get(CLAIM, {})}
         is_old = abs(time.time() + self._ahead - claim["time"]) > _LEASE_S
@@ -354,7 +356,7 @@ class Study:
 
         def renew() -> None:
             while not ended.wait(_LEASE_S / 4):
-                with suppress(Exception):  # of a database that is away for a moment
+                with suppress(Exception):  # of a database that is unavailable for a moment
                     trial.set_user_attr(CLAIM, self._claim())
 
         thread = threading.Thread(target=renew, daemon=True)

@@ -33,8 +33,9 @@ class CurveBand:
 def band(points: Sequence[Point]) -> CurveBand:
     """The score by episode, over seeds.
 
-    With several seeds the interval is Student's t for their mean, which includes the variance between seeds. It holds
-    Wilson's over all games, because few seeds may have equal scores by chance. One seed has Wilson's alone.
+    With several seeds the interval is Student's t for their mean, which includes the variance between seeds. It
+    contains Wilson's interval over all games, because few seeds may have equal scores by chance. One seed has Wilson's
+    alone.
     """
     rows = []
     for episode, group in by_episode(points).items():

@@ -81,7 +81,7 @@ def rollout_agreement(game: Game, policy: str = "rollout") -> float:
     """Mean product of a random game's outcome and of a rollout from 3 moves before its end.
 
     The mean product of two independent returns of one position is the square of its value. It is clearly below 0 only
-    if one of them is for the wrong player. 0 if the game has no such rollout.
+    if one of them is for the wrong player. The result is The result is 0 if the game has no such rollout.
     """
     if not game.compiled or not game.address(policy):
         return 0.0

@@ -38,7 +38,7 @@ episode_dtype = np.dtype(
         ("moves", np.int32),  # after the episode's start
         ("game", np.uint64),  # hash of all moves
         ("played_states", np.int64),  # different positions on the board, of all episodes so far
-        ("plain_states", np.int64),  # the same, mirror images told apart
+        ("plain_states", np.int64),  # the same, with mirror images counted separately
         ("searched_states", np.int64),  # entered into the table so far
         ("concentration", np.float32),  # share of the most visited move at the roots, mean
         ("visits", np.float32),  # median visits of the positions on the board
@@ -163,7 +163,7 @@ class TdLearner:
         """Resumes from a file.
 
         Raises:
-          InvalidFile: no such file, damaged, or of another training or seed; or a snapshot of it is.
+          InvalidFile: the file or one of its snapshots is missing, damaged, or of another training or seed.
         """
         wanted = {**self.configuration.identity, "seed": self.seed}
         table, about, arrays = table_files.load(path, wanted)

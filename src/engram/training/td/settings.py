@@ -40,8 +40,8 @@ class TdConfiguration:
       bootstrap: `taken` (Sarsa) or `best` (Q-learning).
       epsilon: share of moves drawn at random instead of searched, in [0, 1].
       replay: share of episodes that begin from a random position of an earlier game, in [0, 1].
-      opening_moves: upper bound of the random moves that begin the other episodes.
-      opponent: a player for the other side, which alternates; its simulations are the learner's, or as in
+      opening_moves: upper bound on the random moves that begin the other episodes.
+      opponent: a player for the other side (sides alternate); its simulations are the learner's, or as in
         `uct(simulations=100)`; None: self-play.
       earlier: share of episodes against an earlier state of itself instead, in [0, 1].
       snapshot_every: episodes between those states, ≥ 1; only with `earlier`.
@@ -144,7 +144,7 @@ class TdConfiguration:
         return parsed[0]
 
     def player_text(self, file: str | Path) -> str:
-        """The search on top of a trained table's file, with the numbers that are neither usual nor in the file."""
+        """The search on top of a trained table's file, with the numbers that are neither defaults nor in the file."""
         names = "exploration", "bootstrap", "rollout", "trace_decay", "min_step"
         usual = {part.name: part.default for part in fields(self)} | USUAL[self.search]
         options = {name: getattr(self, name) for name in names}
@@ -179,7 +179,10 @@ class TdOpponent:
         return self.text + budget + openings
 
 
-_MATCH_OPTIONS = {"simulations": 1, "opening_moves": 0}  # of an opponent that concern the match: lower bounds
+_MATCH_OPTIONS = {
+    "simulations": 1,
+    "opening_moves": 0,
+}  # an opponent's options for the match, with lower bounds
 
 
 @dataclass(frozen=True)

@@ -217,8 +217,8 @@ def _train_afar(
 ) -> None:  # fmt: skip
     """Trains seeds on a cluster: files and points come back as they are saved, and this process alone writes them.
 
-    A seed's task has its saved files and its points. It follows what comes back, so that a worker in place of one that
-    died begins at the last save.
+    A seed's task has its saved files and its points. What comes back updates it, so that a worker that replaces a dead
+    one begins at the last save.
     """
     recorded = results.points(plan.key(configuration))
     points = {seed: of_seeds(recorded, [seed]) for seed in seeds}
@@ -254,7 +254,7 @@ def _train_sent(link: Link, configuration: TdConfiguration, name: str, episodes:
                 results.add_point(plan.key(configuration), configuration.identity, point)
 
             def send(path: Path, seed: int = seed, sent: set[str] = sent) -> None:
-                """Sends a seed's table, and its snapshots that are new; the table last, because it names them."""
+                """Sends a seed's new snapshots and then its table, because the table names them."""
                 files = [file for file in files_of_seed(path) if file == path or file.name not in sent]
                 sent.update(file.name for file in files)
                 link.send((seed, {file.name: file.read_bytes() for file in files}))

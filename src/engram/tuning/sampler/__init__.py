@@ -1,6 +1,7 @@
 """A sampler for noisy scores, complete in this folder: any study of Optuna may use it, with or without engram.
 
-`hub/` makes the folder a package of OptunaHub. So it imports nothing of engram, and only by relative names.
+`hub/` makes the folder a package of OptunaHub. So it imports nothing from engram, and its own modules by relative
+names.
 """
 
 from .noisy_sampler import (

@@ -1,6 +1,6 @@
 """An Optuna sampler that accounts for the noise of each trial, and decides when to play more of one.
 
-Optuna's own samplers see one number a trial. Here each trial has its score *and* the variance of it (`observe`),
+Optuna's own samplers see one number per trial. Here each trial has its score *and* the variance of it (`observe`),
 whether it is complete, stopped early, or still running. A trial of 40 games is a noisy observation, one
 of 400 a better one, and all of them count. A game may be any sample of the score: an episode, a fold, a coin flip.
 """
@@ -25,8 +25,8 @@ from .surrogate import Knots, Surrogate
 
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
 ACQUISITIONS = ("gain", "ei", "ucb")
-_EVEN_VARIANCE = 0.25  # of a game between equal players
-_POOLED_GAMES = 100  # games for which the variance of all observations counts beside that of one
+_EVEN_VARIANCE = 0.25  # variance of a game between equal players
+_POOLED_GAMES = 100  # games with which the variance of all observations is weighed against that of one
 _MOST_SIDES = 6  # whole numbers on both sides of a point, for at most 64 points
 _SCATTER = 6  # 2⁶ points all over the cube, and as many around the maximum
 _NEAR = 0.1  # deviation around it, in the unit cube
@@ -40,7 +40,7 @@ two others, and the largest coordinate decides."""
 
 
 def is_too_wide(range_: NumberRange) -> bool:
-    """Whether the width of a range, or the ratio of its ends in a logarithmic one, is no finite number."""
+    """Whether the width of a range, or the ratio of its ends in a logarithmic one, is not a finite number."""
     low, high = float(range_.low), float(range_.high)
     return not math.isfinite(high / low if range_.log else high - low)
 
@@ -89,7 +89,7 @@ def _units_of(range_: NumberRange | CategoricalDistribution, value: Any) -> list
 
 
 def values_at(space: SearchSpace, point: Sequence[float]) -> dict[str, Any]:
-    """The values at a point (d,) of the unit cube; raises ValueError if it has other dimensions."""
+    """The values at a point (d,) of the unit cube; raises ValueError for a wrong number of them."""
     if len(point) != num_coordinates(space):
         raise ValueError(f"a point of {num_coordinates(space)} coordinates has not {len(point)}")
     return {
@@ -101,7 +101,7 @@ def values_at(space: SearchSpace, point: Sequence[float]) -> dict[str, Any]:
 
 
 def places_of(space: SearchSpace, points: np.ndarray) -> np.ndarray:
-    """The points (n, d) of the unit cube moved to those of their values: whole numbers and words have no others."""
+    """Points (n, d) of the unit cube, each moved to that of its values: whole numbers and words have no others."""
     moved = np.array(points, np.float64)
     for range_, part in zip(space.values(), coordinates(space).values(), strict=True):
         if isinstance(range_, CategoricalDistribution):
@@ -114,7 +114,7 @@ def places_of(space: SearchSpace, points: np.ndarray) -> np.ndarray:
 def _around(space: SearchSpace, point: np.ndarray) -> np.ndarray:
     """Points (m, d) around a point: all combinations of the whole numbers on either side and of the two foremost words.
 
-    So for up to six names; further names have their nearest value.
+    This holds for up to six names; further names have their nearest value.
     """
     choices: list[list[list[float]]] = []
     left = _MOST_SIDES
@@ -173,7 +173,7 @@ class Observation:
 def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Observation]:
     """The observations of all trials in the space, whether they are complete or not.
 
-    A trial outside it was enqueued, or is from before a range was narrowed; the posterior does without it.
+    A trial outside it was enqueued, or is from before a range was narrowed; the posterior ignores it.
     """
     recorded = SCORE, VARIANCE, GAMES
     return [
@@ -198,8 +198,9 @@ def _has(range_: NumberRange | CategoricalDistribution, value: Any) -> bool:
 def surrogate_of(entries: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
     """The posterior given observations, at least one.
 
-    A score and its own estimate of variance err together: 40 wins in 40 games have none. Such a score would count too
-    much, and its opposite too little. So an observation of few games has mostly the variance of all, by games.
+    A score and its own estimate of variance err together: 40 wins in 40 games show no variance. Such a score would
+    count too much, and its opposite too little. So an observation of few games mostly has the variance of a game over
+    all observations, divided by its games.
     """
     pooled, is_noisy = _game_variance(entries), any(entry.variance for entry in entries)
 
@@ -223,7 +224,7 @@ class Recommendation:
 
 
 def best_of(surrogate: Surrogate, space: SearchSpace) -> Recommendation:
-    """The recommended point, of whole numbers where the space has them: a trial's, or untried beside the summit.
+    """The recommended point, with whole numbers where the space has them: a trial's, or an untried one near the summit.
 
     Fresh games confirm or refute it.
     """
@@ -231,7 +232,7 @@ def best_of(surrogate: Surrogate, space: SearchSpace) -> Recommendation:
 
 
 def best_among(surrogate: Surrogate, points: Sequence[Sequence[float]] | np.ndarray) -> Recommendation:
-    """That of some points in the unit cube which has the highest posterior mean."""
+    """The one of some points in the unit cube with the highest posterior mean."""
     mean, covariance = surrogate.joint(np.asarray(points))
     best = int(np.argmax(mean))
     deviation = math.sqrt(max(float(covariance[best, best]), 0.0))
@@ -274,12 +275,12 @@ class NoisySampler(BaseSampler):
     The first `num_initial` points come from a scrambled Sobol sequence. With `gain`, candidates for each later trial
     are the maximum of noisy expected improvement, the maximum of the posterior mean, points of earlier trials, and
     points scattered over the cube and around that maximum; the one where a game gains most (`gain_per_game`) is played.
-    Points of trials that other processes play at the moment count as pending, with fantasised scores.
+    Points of trials that other processes are playing count as pending, with fantasised scores.
 
     Args:
       search_space: by name, Optuna's `FloatDistribution` or `IntDistribution` without a step, or
         `CategoricalDistribution`.
-      knots: that the first numbers are the knots of a function, if they are.
+      knots: of a function, if the first numbers are its knots.
       trial_games: most games of a trial. slice_games: games of a slice.
       num_initial: default three for each name. seed: of all random numbers.
       acquisition: `gain`; or always the maximum of noisy expected improvement (`ei`) or of an upper confidence bound
@@ -346,13 +347,13 @@ class NoisySampler(BaseSampler):
     def pays(self, study: Study, trial: Trial) -> bool:
         """Whether more games of a running trial gain more than games elsewhere.
 
-        Its gain is over the best of the trials so far, that of other points over all candidates; so a trial that
-        is among the best goes on sooner than by one measure for both.
+        Its gain is measured against the best of the trials so far, that of other points against all candidates. So a
+        trial among the best is more likely to go on than with one measure for both.
         """
         entries = observations(self._space, study.get_trials(deepcopy=False))
         index = next((place for place, entry in enumerate(entries) if entry.number == trial.number), None)
         if index is None:
-            return SCORE not in trial.user_attrs  # with one, its point lies outside the space: no game of it gains
+            return SCORE not in trial.user_attrs  # with a score, its point lies outside the space: no game of it gains
         if entries[index].games >= self._most:
             return False
         if len(entries) < self._num_initial:

@@ -31,7 +31,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import GammaPrior, LogNormalPrior
 from torch.quasirandom import SobolEngine
 
-_LEAST_VARIANCE = 1e-6  # of that of all scores
+_LEAST_VARIANCE = 1e-6  # as a share of the variance of all scores
 _FINE = 8  # parts of the grid between two knots
 _STARTS = 4  # starting points of a maximisation
 _BOUND = 4.0  # β of UCB: the mean and two deviations
@@ -83,7 +83,7 @@ class Surrogate:
         if knots is not None and knots.count > 1:
             kernel = kernel + _OfFunction(_matern(num_dimensions), knots)
         with _quiet_and_single(self._seed):
-            # A single observation has no spread to standardise by, and equal ones have that of rounding.
+            # A single observation has no spread to standardise by, and equal ones have only that of rounding.
             rounding = 1e-12 * float(np.abs(values).max(initial=0.0)) or 1e-12
             scaled = Standardize(m=1, min_stdv=rounding) if num_points > 1 else None
             self._model = SingleTaskGP(self._points, y, noise, covar_module=kernel, outcome_transform=scaled)
