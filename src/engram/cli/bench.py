@@ -66,7 +66,7 @@ def bench(
 
 
 def in_turns(works: Mapping[str, Work], seconds: float) -> dict[str, list[float]]:
-    """Units a second of each work in each of `ROUNDS` rounds; `seconds` are spent on each work in all."""
+    """Units per second of each work in each of `ROUNDS` rounds; `seconds` are spent on each work in total."""
     rates: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
         work()  # compiling and loading are not measured

@@ -67,7 +67,7 @@ class _Rollouts:
 
 
 def _search_work(game: Game, simulations: int, preset: str = "uct") -> Work:
-    """One search from the first state where a player moves, again and again with other seeds."""
+    """A search from the first state where a player moves, again and again with different seeds."""
     search = Search(game, preset)
     search.warm_up()
     state, seeds, draws = game.initial_state(), count(1), random.Random(1)
@@ -145,7 +145,7 @@ def measure_games(
 def measure_searches(
     games: list[str] | None, searches: list[str], *, simulations: int, seconds: float, live: Live
 ) -> list[dict[str, Any]]:
-    """The rows of each search on each game: its simulations a second, beside those of `uct`.
+    """The rows of each search on each game: its simulations per second, compared with those of `uct`.
 
     Args:
       searches: specifications. games, simulations, seconds, live: as in `measure_games`.

@@ -30,7 +30,7 @@ BATCH = 64
 
 
 def some_positions(game: Game, count: int) -> list[State]:
-    """Positions some random moves from the start, none of them over."""
+    """Positions a few random moves from the start, none of them over."""
     rng = np.random.default_rng(0)
     positions: list[State] = []
     while len(positions) < count:
@@ -73,7 +73,7 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     each other installed backend), `network, native, float32` (where the usual precision is another), `lockstep`
     (evaluations for 64 searches in parallel), `lockstep, two groups` (for twice 64 searches, in two threads) or
     `search` (simulations of one search at the preset's own number of leaves); the last three need a value head. The
-    peer of all others is the first row.
+    first row is the peer of all others.
 
     Raises:
       InvalidFile: no such network. InvalidParameter: it does not fit the game. MissingPackage: there is no backend.
@@ -112,7 +112,7 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
         "network": partial(forward, usual),
         **{f"network, {other}": partial(forward, other) for other in others},
     }
-    if "value" in network.architecture.heads:  # without values puct does not search
+    if "value" in network.architecture.heads:  # puct does not search without values
         works["lockstep"] = side_by_side(rules, partial(open_backend, network, usual), states, 1)
         works["lockstep, two groups"] = side_by_side(rules, partial(open_backend, network, usual), states, 2)
         works["search"] = one_search

@@ -70,7 +70,7 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     if inspect.isclass(part) and issubclass(part, NeighbourIndex):
         if "name" not in vars(part):
             raise InvalidSpecification(f"{name} has no attribute `name`, by which memories find an index")
-        index = remembering(neighbours=part.name)  # the child makes it anew, with checks
+        index = remembering(neighbours=part.name)  # the child makes it again, with checks
         report = check_preset(as_preset(replace(uct(), extensions=(index,)), name), [board], simulations)
         _check_rows(part.name)
         return report
@@ -88,7 +88,7 @@ def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
         make_it = partial(make, what, (Game, Preset, Operator, Definition, Extension), OPERATORS, max_leaves=8)
         part, name = make_it(game=board)
         if isinstance(part, Extension):
-            part = replace(uct(), extensions=(lambda game: make_it(game=game)[0],))  # anew in the child, too
+            part = replace(uct(), extensions=(lambda game: make_it(game=game)[0],))  # again in the child, too
     if isinstance(part, Game):
         return check_game(part, games)
     part = part() if isinstance(part, Definition) else part

@@ -26,18 +26,18 @@ MINUTE_S = 60.0
 
 
 class _Commands(TyperGroup):
-    """Commands that fail in one sentence on stderr.
+    """Commands whose failures are one sentence on stderr.
 
     Exit codes: 2 where the input is wrong or the work impossible, 1 where the output cannot be written or memory ends,
     130 after Ctrl-C, 141 once the reader of the output has closed it.
     """
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        # A descriptor that the caller has closed would go to the next file that is opened.
+        # The next file to be opened would get a descriptor that the caller has closed.
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open
-        # Commands refuse wrong marks of the input; the output has escapes for marks that its encoding lacks.
+        # Commands refuse wrong characters in the input; the output has escapes for characters that its encoding lacks.
         for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
             with suppress(AttributeError, OSError, ValueError):  # another stream, or one that was read or closed
                 stream.reconfigure(errors=errors)  # type: ignore[union-attr]
@@ -77,7 +77,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         with suppress(OSError):  # Python would flush its buffer at exit, and fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Exception, SystemExit) as error:
-        if hasattr(error, "format_message"):  # Click's own errors, of the command's words
+        if hasattr(error, "format_message"):  # Click's own errors, about the command's words
             code, sentence = error.exit_code, error.format_message()  # type: ignore[union-attr]
         else:
             from engram.user_files import failure
@@ -85,7 +85,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
             code, sentence = 2, failure(error, users_only=True)
             if "can't start new thread" in str(error):
                 code, sentence = 1, _LIMITS[errno.EAGAIN]
-            if not sentence:  # our own fault; code of the user that calls sys.exit has a sentence
+            if not sentence:  # our own fault; for a user's code that calls sys.exit there is a sentence
                 raise
     if sentence:
         say(sentence if sentence.startswith("Usage:") else f"engram: {sentence}")
@@ -123,7 +123,7 @@ class Live:
 
     Args:
       work: the noun of the units, such as "games". total: their number; None: unknown.
-      quiet: print no lines beside warnings and progress: standard output is for a program.
+      quiet: print no lines other than warnings and progress: standard output is for a program.
     """
 
     def __init__(self, work: str, total: int | None = None, *, quiet: bool = False):
@@ -161,7 +161,7 @@ class Live:
             self._view.stop()
 
     def update(self, done: int, line: str, *, total: int | None = None, table: Any = None) -> None:
-        """Takes the units that are done, of a new total if there is one, and a line about them.
+        """Takes the number of units that are done, a new total if there is one, and a line about them.
 
         A terminal also shows `table`, one of Rich's.
         """
@@ -175,7 +175,7 @@ class Live:
             self._view.update(Group(*([] if table is None else [table]), Text(line), self._bar))
 
     def line(self, text: str) -> None:
-        """Prints a line that stays."""
+        """Prints a line that stays on the screen."""
         if not self._quiet:
             say(text)
 
@@ -190,7 +190,7 @@ class Live:
             say(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min{self._left})")
 
     def _time_left(self, done: int) -> str:
-        """The time that the rest takes at the speed so far; empty as long as there is none."""
+        """The time that the rest takes at the speed so far; empty while no speed is known."""
         now = time.monotonic()
         self._first = self._first or (done, now)
         before, since = self._first

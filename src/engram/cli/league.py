@@ -16,7 +16,7 @@ from engram.cli.tables import Form, print_table
 if TYPE_CHECKING:
     from engram.arena.league import LeagueResult
 
-_MOST_SHOWN = 16  # players of whom a matrix of scores fits a terminal
+_MOST_SHOWN = 16  # players whose matrix of scores fits a terminal
 
 
 @app.command()
@@ -49,7 +49,7 @@ def league(
 
     texts = [*(_read(players) if players is not None else []), *(player or [])]
     if plot is not None:
-        check_picture(plot, "a plot of ratings")  # refused before any game, not after all
+        check_picture(plot, "a plot of ratings")  # refused before the first game, not after the last
     interrupted = False
     try:
         with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games") as live:

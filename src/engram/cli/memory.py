@@ -64,7 +64,7 @@ def inspect(
     from engram.memory import files
 
     header, store = storage.about(file, files.KIND), files.load(file, neighbours="exact")  # needs no code of a user
-    header = {name: value for name, value in header.items() if value != ""}  # a named game is from no file
+    header = {name: value for name, value in header.items() if value != ""}  # a named game is not from a file
     entries = store.entries[: len(store)]
     if report is not None:
         from engram.cli.memory_views import write_contents

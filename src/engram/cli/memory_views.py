@@ -25,7 +25,7 @@ _ABOUT = {"features": "features", "dimension": "numbers of a feature", "search":
 
 
 def write_contents(path: Path, file: Path, store: Store, *, allow_files: bool, **how: Any) -> None:
-    """Writes the report of a memory: its size, its map, its entries by value and returns, and those of most returns.
+    """Writes the report of a memory: its size, its map, its entries by value and returns, and those with most returns.
 
     Args:
       path: of the report. file, store: the memory. allow_files: as in `memory.files.game_of`.

@@ -78,7 +78,7 @@ def move(
     texts = [f"{rules.render(state)}\n{result}", *(f"\n{text}" for text in (explanation, answer) if text)]
     try:
         show((explanation or result).to_json() | memory, "\n".join(texts), as_json)
-    finally:  # a full disk must not take the answer, nor a closed output the tree
+    finally:  # a full disk must not lose the answer, nor a closed output the tree
         if save is not None:
             tree.save(save)
 

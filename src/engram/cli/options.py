@@ -112,7 +112,7 @@ StopAt = Annotated[Optional[int], whole("Stop after this many steps, for now.")]
 
 @contextmanager
 def place(cluster: str | None, gpu_share: float = 0.0, *, allow_unequal: bool = False) -> Iterator[None]:
-    """A block whose fleets work on a cluster; without one, on this machine.
+    """A block whose fleets work on a cluster, or on this machine if there is none.
 
     Raises:
       EngramError: as `RayCluster`.

@@ -52,7 +52,7 @@ class _Game:
     """One game of a person, who types moves, against a player.
 
     Attributes:
-      moves: so far. forfeit: why the player lost the game before its end; empty if not.
+      moves: so far. forfeit: why the player lost the game before its end; empty if it did not.
     """
 
     def __init__(self, rules: Game, rival: Player, limit: Limit, *, human: int, seed: int, out: TextIO):

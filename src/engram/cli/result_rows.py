@@ -20,7 +20,7 @@ Row = TypeVar("Row", TruthRow, MemoryTruthRow)
 
 
 class RowFile(Generic[Row]):
-    """The rows of one file, written as they come, so that a killed run continues.
+    """The rows of one file, written as they come, so that a killed run can continue.
 
     `rows` leaves out those of a search whose files have changed since, or that another version measured.
 

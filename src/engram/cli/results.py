@@ -177,7 +177,7 @@ def _readable(recorded: Results, numbers: list[int]) -> list[MatchResult]:
 
 
 def _difference(result: MatchResult, base: MatchResult) -> dict[str, float]:
-    """Score of A less that of another match, with its 95 % interval; the matches are independent.
+    """A's score less that in another match, with its 95 % interval; the matches are independent.
 
     Source: Newcombe, "Interval estimation for the difference between independent proportions", 1998, method 10: each
     end from the sides of the two intervals that face it, so that none lies beyond ±1.

@@ -77,7 +77,7 @@ def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[S
     if file is None:
         rules = game_of("connect_four" if game is None else game)
         actions = rules.parse_moves(moves)
-        rules.play_moves(actions)  # names the number of a move that is not legal
+        rules.play_moves(actions)  # its error names the number of a move that is not legal
         return rules, list(accumulate(actions, rules.play, initial=rules.initial_state())), actions
     if moves:
         raise InvalidSpecification("an SGF file and --moves are two games: leave one out")
@@ -88,7 +88,7 @@ def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[S
         raise InvalidSpecification(
             f"{file} sets up stones after move {record.setups[-1][0]}, so values before and after it do not compare"
         )
-    # People end a game with dead stones on the board, which would count: so its last position is searched, too.
+    # People end a game with dead stones on the board, which would count, so the last position is searched, too.
     players = [player for player, _ in record.moves]
     movers = [*players, 1 - players[-1]] if players else [0]
     positions = [on_move(record.game, record.position(number), player) for number, player in enumerate(movers)]

@@ -76,7 +76,7 @@ def serve(
     if not no_open:
         import webbrowser
 
-        # On a thread: a browser in the terminal runs until it is left, and waits for the server meanwhile.
+        # On a thread: a browser in the terminal runs until the person leaves it, and needs the server meanwhile.
         threading.Thread(target=webbrowser.open, args=(f"{address}code={code}",), daemon=True).start()
 
     class PageServer(uvicorn.Server):

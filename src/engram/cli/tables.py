@@ -33,7 +33,7 @@ _IN_LATEX = {ord(mark): f"\\{mark}" for mark in "&%$#_{}"} | {
 def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = None, form: Form = Form.TEXT) -> None:
     """Prints rows without empty columns.
 
-    LaTeX needs the package `booktabs`, and has the title as a comment; CSV has no title.
+    LaTeX output needs the package `booktabs`, and has the title as a comment; CSV has no title.
     """
     headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
     cells = [[on_one_line("" if row[heading] is None else row[heading]) for heading in headings] for row in rows]
@@ -44,7 +44,7 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = Non
 def _text(headings: list[str], cells: list[list[str]], title: str | None) -> str:
     """A table as wide as the terminal, or 160 in a file or pipe.
 
-    Where a column would break its words, each row is a list of its cells.
+    Where a column would have to break words, each row becomes a list of its cells.
     """
     from rich.cells import cell_len
     from rich.console import Console

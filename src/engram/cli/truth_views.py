@@ -72,7 +72,7 @@ def write(view: View, game: str, rows: list[Any], file: Path, **how: Any) -> Non
 
 
 def _compared(row: TruthRow, rows: list[TruthRow]) -> dict[str, float]:
-    """Mistakes less those of the first search with the same budget."""
+    """Mistakes minus those of the first search with the same budget."""
     if row.search == rows[0].search:
         return {}
     first = next(other for other in rows if other.simulations == row.simulations)

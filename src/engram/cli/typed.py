@@ -40,7 +40,7 @@ def typed(context: typer.Context) -> dict[str, Any]:
 
 
 def is_typed(context: typer.Context, name: str) -> bool:
-    """Whether an option stands on the command line."""
+    """Whether an option is on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

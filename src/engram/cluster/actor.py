@@ -19,7 +19,7 @@ from engram.cluster.node import Node, this_node
 from engram.errors import EngramError
 from engram.fleet.interface import NOTHING, Link, WorkerError, portable
 
-PATIENCE_S = 1.0  # longest wait of a call, so that a head that has gone is noticed
+PATIENCE_S = 1.0  # longest wait of a call, so that the loss of the head is noticed
 _PAUSE_S = 0.05  # between answers that no worker waits for
 
 
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     """A report of an actor to the head.
 
     Attributes:
-      messages: a kind, the numbers of the tasks that are complete with it, and the content.
+      messages: of each a kind, the numbers of the tasks that it completes, and the content.
       begun: tasks that the work has taken since the last answer. waiting: those that it has not taken.
       hungry: whether the work waits for a task. ended: whether the work has ended.
     """
@@ -72,7 +72,7 @@ class Actor:
         """Begins a work.
 
         Args:
-          order: paths of modules and `(work, setting)`, pickled. luggage: files that it reads. level: of the log.
+          order: paths of modules and `(work, setting)`, pickled. luggage: files that the work reads. level: of the log.
         """
         logger = logging.getLogger("engram")
         logger.setLevel(level)
@@ -84,7 +84,7 @@ class Actor:
         threading.Thread(target=self._work, args=(link, order, luggage), daemon=True).start()
 
     def exchange(self, tasks: Sequence[tuple[int, Any]], last: bool) -> Answer:
-        """Takes numbered tasks, and answers as soon as there is news; `last`: no more tasks will come."""
+        """Takes numbered tasks, and answers as soon as it has something to report; `last`: no more tasks will come."""
         return self._link.exchange(tasks, last)
 
     def _work(self, link: _ActorLink, order: bytes, luggage: Any) -> None:

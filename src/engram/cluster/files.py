@@ -35,8 +35,8 @@ class Luggage:
     def unpack(self) -> None:
         """Writes the files below a private folder, and makes it this process's working directory.
 
-        Relative paths then name the files, and so do absolute paths of code. A folder stays for later fleets, so that
-        compiled code is found in its cache.
+        Relative paths then name the files, and so do absolute paths of code. The folder is kept for later fleets, so
+        that they find compiled code in its cache.
         """
         if not self.contents:
             return user_files.move(None)

@@ -19,7 +19,7 @@ class Node:
     """A machine as a process on it sees it.
 
     Attributes:
-      name: its address, and the beginning of its number on a cluster. process: the one that looks.
+      name: its address, and the beginning of its number on a cluster. process: the process that sees it.
       version, sources: of engram, and the digest of its source files.
       python, numpy, numba: versions. processor: model and features, which decide speed and compiled code.
     """
@@ -61,14 +61,14 @@ def this_node(name: str) -> Node:
 def sources_digest() -> str:
     """Digest of all of engram's source files."""
     package, digest = Path(engram.__file__).parent, hashlib.sha256()
-    for file in sorted(package.rglob("*.py"), key=lambda file: file.parts):  # paths of Windows sort otherwise
+    for file in sorted(package.rglob("*.py"), key=lambda file: file.parts):  # Windows paths sort differently
         digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
 @cache
 def build() -> str:
-    """Digest of all that decides results beside the processor: engram's source files, Python, NumPy and Numba."""
+    """Digest of all that decides results besides the processor: engram's source files, Python, NumPy and Numba."""
     node = this_node("")
     parts = node.version, node.sources, node.python, node.numpy, node.numba
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

@@ -26,7 +26,7 @@ from engram.fleet import default_workers, pickled
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 120.0
 _DOOR_S = 10.0  # for an address to answer; Ray itself would try for minutes
-_JOINS = 6  # times that an address is tried whose process for us dies at its start
+_JOINS = 6  # times that an address is tried if its process for us dies at the start
 _PAUSE_S = 1.0
 
 
@@ -42,7 +42,7 @@ class RayCluster:
         `HOST:6379` joins a cluster of which this machine is a node, `ray://HOST:10001` one from outside.
       gpu_share: share of a GPU for each worker, in (0, 1], or 0: none.
       allow_unequal: whether budgets in seconds may be played on machines with different processors.
-      tell: called with lines about who works.
+      tell: called with lines about the workers.
 
     Attributes:
       num_workers: workers for which the cluster has room: a core each, and a share of a GPU.
@@ -87,7 +87,7 @@ class RayCluster:
         self.close()
 
     def close(self) -> None:
-        """Frees all actors, and leaves the cluster; one that was started here ends."""
+        """Frees all actors, and leaves the cluster; a cluster that was started here ends."""
         self.release()
         if self._joined:
             with suppress(Exception):
@@ -121,7 +121,7 @@ class RayCluster:
             self._ray.kill(actor)
 
     def check(self, node: Node) -> None:
-        """Refuses a machine that could play other games than the rest.
+        """Refuses a machine whose games could differ from the others'.
 
         Raises:
           ClusterError: it has another engram; or another processor, once a fleet had budgets in seconds.
@@ -156,7 +156,7 @@ class RayCluster:
                 _LOG.warning("a machine of the cluster does not answer: %s", " ".join(str(error).split())[:300])
 
     def report(self, workers: int, machines: int) -> None:
-        """Reports the number of workers; 0 where other work holds the cores."""
+        """Reports the number of workers; 0 if other work holds the cores."""
         working = f"{count_of(workers, 'worker')} on {count_of(machines, 'machine')}"
         self._tell(f"cluster: {working if workers else 'no core is free yet; other work holds them'}")
 

@@ -19,9 +19,9 @@ from engram.cluster.files import Luggage
 from engram.fleet import AnyFleet, WorkerError
 
 _LOG = logging.getLogger(__name__)
-_AHEAD_S = 0.3  # of tasks that wait at an actor, so that short games do not wait for the head
+_AHEAD_S = 0.3  # seconds of tasks that wait at an actor, so that short games do not wait for the head
 _WAIT_S = 0.5
-_PATIENCE_S = 10.0  # until it is said that no worker has begun
+_PATIENCE_S = 10.0  # until the head reports that no worker has begun
 _CLOSING_S = 2.0  # for work without tasks to end, so that its actor can be kept
 LACKS_ENGRAM = "a machine of the cluster lacks engram: install the same version on all machines"
 _MOST_DEATHS = 20  # of actors in turn with the same task, or before any has begun
@@ -31,7 +31,7 @@ class _Worker:
     """An actor of the fleet.
 
     Attributes:
-      held: its tasks by their numbers, as far as they are not complete. stage: which call it answers next.
+      held: its incomplete tasks by their numbers. stage: which call it answers next.
       rate: tasks that it begins a second. hungry: whether it waits for a task.
     """
 
@@ -170,7 +170,7 @@ class RayFleet(AnyFleet):
             self._read(worker, answer)
 
     def _report(self) -> None:
-        """Says how many actors work, once all are there, or that none is there yet."""
+        """Reports how many actors work once all have begun, or that none has begun yet."""
         working = [worker.machine for worker in self._workers if worker.stage == "exchange"]
         late = not working and self._reported < 0 and time.monotonic() - self._made > _PATIENCE_S
         if late or len(working) == self._count != self._reported:
@@ -224,7 +224,7 @@ class RayFleet(AnyFleet):
     def _bury(self, worker: _Worker, error: Exception) -> None:
         """Takes back the tasks of an actor that has died."""
         self._workers.remove(worker)
-        self._cluster.free(worker.actor)  # where the head has only lost sight of it
+        self._cluster.free(worker.actor)  # if the head has only lost contact with it
         reason = " ".join(str(error).split())
         if "No module named 'engram'" in reason:
             raise WorkerError(LACKS_ENGRAM)

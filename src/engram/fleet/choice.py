@@ -19,7 +19,7 @@ def fleet(
     """Workers of this machine, or of the cluster of the enclosing `working_on`.
 
     Args:
-      work, setting, count, grace_s: as for `Fleet`; on a cluster there is no grace.
+      work, setting, count, grace_s: as for `Fleet`; a cluster allows no grace.
       files: files that `work` reads, which travel to the machines of a cluster.
       clocked: whether results depend on a machine's speed; unequal machines are then refused.
 

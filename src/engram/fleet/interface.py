@@ -28,7 +28,7 @@ class Link(ABC):
 
     @abstractmethod
     def tasks(self) -> Iterator[Any]:
-        """The worker's tasks; each is asked for when it is wanted."""
+        """The worker's tasks; the worker asks for each when it wants it."""
 
     @abstractmethod
     def send(self, result: Any, *, ends: Any = NOTHING) -> None:
@@ -72,7 +72,7 @@ class AnyFleet(ABC):
 
     @abstractmethod
     def finished(self) -> Iterator[Any]:
-        """Results that have come but are not read yet; does not wait, and passes over failures."""
+        """Results that have come but are not read yet; does not wait, and ignores failures."""
 
     @abstractmethod
     def close(self) -> None:

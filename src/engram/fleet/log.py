@@ -14,7 +14,7 @@ def log_to_stderr(level: str) -> None:
     """Writes engram's log to standard error, in this process and in the workers that it starts.
 
     Raises:
-      InvalidParameter: the level is none of debug, info, warning and error.
+      InvalidParameter: the level is not debug, info, warning or error.
     """
     if level.lower() not in LEVELS:
         raise InvalidParameter(f"a level of the log is {', '.join(LEVELS[:-1])} or {LEVELS[-1]}, not {level!r}")

@@ -17,7 +17,7 @@ class Cluster(Protocol):
     """Many machines.
 
     Attributes:
-      num_workers: how many it has room for.
+      num_workers: number of workers that it has room for.
     """
 
     num_workers: int

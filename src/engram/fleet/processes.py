@@ -2,7 +2,7 @@
 
 A worker is a fresh interpreter that runs one function of a module. It needs nothing of the caller's script, so that
 script needs no `if __name__ == "__main__"`. A worker lives as long as its standard input: if the parent ends in any
-way, the pipe ends and so does the worker. Messages are pickled; they pass between a parent and its children alone.
+way, the pipe ends and so does the worker. Messages are pickled; they pass only between a parent and its children.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Fleet(AnyFleet):
 
     def _listen(self, worker: int, process: subprocess.Popen[bytes]) -> None:
         with cast(IO[bytes], process.stdout) as answers:
-            # The interpreter may print something of its own while it starts.
+            # The interpreter may print something by itself while it starts.
             while (line := answers.readline()) and not line.endswith(_READY):
                 pass
             kind = _ASKS
@@ -204,7 +204,7 @@ class Fleet(AnyFleet):
 def interpreter(code: str, *arguments: str) -> list[str]:
     """The command of a fresh interpreter that runs `code`, with the modules of this one and `sys.argv[1:]` as given.
 
-    By itself `-c` would import Python's own modules from the working directory first, which may be anyone's.
+    Plain `-c` would look for Python's own modules first in the working directory, which may be anyone's.
     """
     start = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
     return [sys.executable, "-P", "-c", start + code, json.dumps(sys.path), *arguments]

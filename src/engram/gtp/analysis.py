@@ -33,9 +33,9 @@ class Analysis:
     Attributes:
       player: to move.
       interval_s: seconds between two lines.
-      max_moves: most moves of a line; None: all visited moves.
+      max_moves: most moves on a line; None: all visited moves.
       ownership: whether a line ends with the expected owner of each point.
-      root: whether a line tells the visits and the value of the position itself.
+      root: whether a line gives the visits and the value of the position itself.
       avoid, allow: as in `choices`.
     """
 
@@ -95,7 +95,7 @@ def choices(game: Game, state: State, avoid: Sequence[str], allow: Sequence[str]
       avoid: names of moves not to choose. allow: names of the only ones to choose from; none: all.
 
     Raises:
-      IllegalAction: a name is no move's. GtpError: no move is left.
+      IllegalAction: a name is not that of a move. GtpError: no move is left.
     """
     if not (avoid or allow):
         return None
@@ -156,7 +156,7 @@ def stream(
         return over
 
     result = search.run(state, limit or Limit(seconds=_ENDLESS_S), seed=seed, stop=ended, only=only)
-    # A proven position leaves nothing to search, but the reports go on until `stop`.
+    # In a proven position there is nothing to search, but the reports go on until `stop`.
     while limit is None and result.stopped == "proven" and not ended(result):
         time.sleep(SHORTEST_S)
     if result.stopped == "interrupted" and not over:

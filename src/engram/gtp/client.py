@@ -18,7 +18,7 @@ _LONGEST = 1_000_000
 
 
 class GtpFailure(EngramError, RuntimeError):
-    """The program hangs, has ended, or its answer is not GTP; it cannot be used any more."""
+    """The program hangs, has ended, or gave an answer that is not GTP; it cannot be used any more."""
 
 
 class GtpRefusal(EngramError, ValueError):
@@ -29,7 +29,7 @@ def words_of(command: str) -> list[str]:
     """The words of a command line; on Windows a backslash is a part of a path.
 
     Raises:
-      ValueError: a quotation does not close.
+      ValueError: a quotation is not closed.
     """
     lexer = shlex.shlex(command, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""

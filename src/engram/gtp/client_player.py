@@ -34,10 +34,11 @@ class GtpPlayer(Player):
       timeout_s: longest wait for an answer, in seconds, > 0; a limit of a move in seconds replaces it.
 
     A program that hangs, ends, resigns, or plays an illegal move loses the game by `Forfeit`; the next game starts it
-    again. Options tell GNU Go to count areas, to forbid repeated positions, and which seed to use, so that its matches
-    can be repeated; other programs may differ from run to run. Moves before its first move are set up as stones; of
-    these only the capture of a ko is played. A budget in seconds reaches it as `time_settings`, which has whole seconds
-    only: rounded, and at least 1. Simulations do not reach it. Its own command may set either.
+    again. Options tell GNU Go to count areas, to forbid repeated positions, and to use a given seed, so that its
+    matches can be repeated; other programs may differ from run to run. Moves before its first move are set up as
+    stones; of these only the capture of a ko is played. A budget in seconds reaches it as `time_settings`, rounded to
+    whole seconds, and at least 1, since the command has no fractions. A budget in simulations does not reach it. Its
+    own command line may set either.
 
     Raises:
       InvalidSpecification: a game other than Go, or a program that cannot be started or does not speak GTP.
@@ -151,7 +152,7 @@ class GtpPlayer(Player):
             self._start().ask(f"play {COLOURS[self._colour]} {self._game.action_name(action)}")
 
     def _show_board(self, state: State, limit: Limit) -> None:
-        """Sets up the board: in any order of the stones, no chain loses its last liberty. A ko is taken again."""
+        """Sets up the board: no order of the stones takes a chain's last liberty. A ko's capture is played again."""
         program = self._start()
         mover = self._game.to_play(state)
         program.ask(f"boardsize {self._size}")

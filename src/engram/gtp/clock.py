@@ -54,8 +54,8 @@ class Clock:
 
         Args:
           moves_left: an estimate of this side's moves to come.
-          most_left: this side's moves to come in the longest possible game. Without overtime their shortest times are
-            reserved, up to nine tenths of the time left.
+          most_left: this side's moves to come in the longest possible game. Without overtime, the shortest times for
+            them are reserved, up to nine tenths of the time left.
         """
         if self.overtime_s > 0 and self.stones == 0:
             return math.inf

@@ -76,7 +76,7 @@ class GtpEngine:
         self._write("\n")
 
     def _analyse(self, kata: bool, plays: bool, words: Words, write: Callable[[str], None]) -> None:
-        """Writes lines about a search: until a line waits, or about our own move, which it then plays."""
+        """Writes lines about a search until an input line waits, or about our own move, which it then plays."""
         session, position = self.session, self.session.position
         analysis = parse_analysis(words, position.turn)
         player, interval_s, state = analysis.player, analysis.interval_s, position.on_move(analysis.player)
@@ -139,7 +139,7 @@ def final_status_list(session: Session, words: Words) -> str:
     if status not in ("alive", "dead", "seki"):
         raise GtpError(f"a status is alive, dead or seki, not {status!r}")
     if status != "alive":
-        return ""  # the score takes the board as it stands: every stone lives
+        return ""  # the score counts the board as it is: every stone lives
     name, state = session.position.game.action_name, session.position.state
     return "\n".join(" ".join(map(name, chain)) for chain in chains(state))
 

@@ -21,7 +21,7 @@ def _moves(session: Session, words: Words, name: str) -> list[tuple[int, int]]:
 
 
 def play_sequence(session: Session, words: Words) -> None:
-    """Plays all of these moves, or none if one is not legal."""
+    """Plays all of these moves, or none if one of them is illegal."""
     before, resigned = len(session.position.moves), session.position.resigned
     try:
         for player, action in _moves(session, words, "gogui-play_sequence"):
@@ -48,7 +48,7 @@ def setup_player(session: Session, words: Words) -> None:
 
 
 def show_search(session: Session, words: Words) -> str:
-    """Thinks as about its own move and answers with marks for the board: values, visits, the expected line."""
+    """Thinks as it does about its own move, and answers with marks for the board: values, visits, the expected line."""
     player = parse_colour(single(words, "engram-show_search takes a colour")) if words else session.position.turn
     result = session.look(player)
     visited = [move for move in result.moves if move.visits > 0][:MARKED]

@@ -58,7 +58,7 @@ class Task:
 
     Attributes:
       query: its fields that are not null. turn: number of moves before the position. priority: higher ones come first.
-      position: the game up to there. limit: of its search. perspective: the side whose numbers are given.
+      position: the game up to there. limit: of its search. perspective: the side for which the numbers are given.
       only: the moves to choose from; None: all. terminated: whether to stop at once.
     """
 
@@ -309,7 +309,7 @@ class AnalysisEngine:
 
 
 def _finite(text: str) -> float:
-    """A number of a line. Raises ValueError: not finite; JSON cannot write it, and an answer may repeat it."""
+    """A number on a line. Raises ValueError if it is not finite: JSON cannot write it, and an answer may repeat it."""
     if not math.isfinite(number := float(text)):
         raise ValueError(f"{text} is not a JSON number")
     return number

@@ -89,7 +89,7 @@ def single(words: Words, usage: str) -> str:
 
 
 def _has_no_reader(descriptor: int) -> bool:
-    """Whether the pipe or terminal that we write to is closed at its other end."""
+    """Whether the other end of the pipe or terminal that we write to is closed."""
     if not hasattr(select, "poll"):
         return False
     watch = select.poll()
@@ -101,8 +101,8 @@ class Lines:
     """The lines of a file, read by a separate thread, so that a search can see that a line has arrived.
 
     Args:
-      descriptor: of the file. A buffered stream would not do: the waiting thread holds its lock, and the
-        interpreter aborts at exit when it cannot take that lock.
+      descriptor: of the file. A buffered stream would not work: the waiting thread holds its lock, and the interpreter
+        aborts at exit when it cannot take that lock.
     """
 
     def __init__(self, descriptor: int):
@@ -122,7 +122,7 @@ class Lines:
         return not self._queue.empty()
 
     def interrupted(self) -> bool:
-        """Whether `# interrupt` waits to be taken, GoGui's comment that ends the thinking, or no reader is left."""
+        """Whether GoGui's comment `# interrupt`, which ends the thinking, waits to be taken, or no reader is left."""
         return self._interrupts_read > self._interrupts_taken or _has_no_reader(1)
 
     def _read(self) -> None:

@@ -43,7 +43,7 @@ class Session:
 
     Attributes:
       position: the game so far. search: None before its first use. clocks: of Black and White, or None.
-      comments: the search's values and lines of our moves, by the number of the move.
+      comments: the search's values and expected lines for our moves, by the number of the move.
 
     Raises:
       InvalidSpecification: a game that is not Go.
@@ -111,7 +111,7 @@ class Session:
         self.settle()
 
     def settle(self) -> None:
-        """Moves the root of the tree to the move of `make_move`. A large tree takes seconds: so after its answer."""
+        """Moves the tree's root to the move of `make_move`, after its answer, because a large tree takes seconds."""
         if self._unfollowed is not None and self.search is not None:
             self.search.advance(self._unfollowed)
         self._unfollowed = None
@@ -125,7 +125,7 @@ class Session:
         self._unfollowed = action if follows else None
 
     def undo(self, number: int = 1) -> None:
-        """Takes back so many moves, and their comments.
+        """Takes back this many moves, and their comments.
 
         Raises:
           GtpError: fewer moves were made; then none is taken back.
@@ -146,7 +146,7 @@ class Session:
         """Searches within the clock, makes the move and keeps a comment; returns its vertex.
 
         The root of the tree stays until `settle`. With `takes_dead` the move is the likeliest next to a dead enemy
-        stone, while there are any and nothing more urgent.
+        stone, as long as there are any and nothing is more urgent.
         """
         start, limit = time.perf_counter(), self._limit(player)
         result = self.look(player, limit, report, interval_s, only)
@@ -162,7 +162,8 @@ class Session:
         """The most visited move on a liberty of dead enemy stones, or the search's action without such a move.
 
         Such a move may lose a living group, so its interval must reach to within `CLEANUP_COST` of the root's value. If
-        one move has most visits, it may be urgent, and the whole interval of the other must lie there.
+        one move has most of the visits, it may be urgent, and then the whole interval of the other must be within that
+        reach.
         """
         board = stones(self.position.state)
         dead = np.zeros(np.add(board.shape, 2), bool)
@@ -182,7 +183,7 @@ class Session:
         self, player: int, limit: Limit | None = None, report: Callable[[SearchResult], None] | None = None,
         interval_s: float = 1.0, only: Sequence[int] | None = None,
     ) -> SearchResult:  # fmt: skip
-        """The result of a search of the position with `player` to move; `report` receives it so far at every interval.
+        """The result of a search of the position with `player` to move; at every interval `report` receives it so far.
 
         No clock counts it; without a `limit`, a clock's share still bounds it. `only`: the moves to choose from.
         """
@@ -194,7 +195,7 @@ class Session:
         )
 
     def _enough(self) -> bool:
-        """Whether to end the thinking: after an interrupt, once every move has had a visit on average."""
+        """Whether to end the thinking: after an interrupt, once there are as many visits as moves."""
         if not self._interrupted():
             return False
         visits = self.ready().moves().visits

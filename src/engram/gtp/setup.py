@@ -49,7 +49,7 @@ def komi(session: Session, words: Words) -> None:
 
 
 def differing_rules(text: str) -> list[str]:
-    """The rules that differ from engram's; `text` is a name or JSON of KataGo, and an unknown name differs itself."""
+    """The rules that differ from engram's; `text` is a name or JSON of KataGo; an unknown name itself differs."""
     try:
         rules = json.loads(text) if text.startswith("{") else NAMED_RULES.get(text.lower(), {text: None})
     except (ValueError, RecursionError):

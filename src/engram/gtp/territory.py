@@ -31,7 +31,8 @@ class Territory:
 
     Attributes:
       ownership: (size²,) by action, 1: Black's, -1: White's. lead: points by which Black is ahead, with komi.
-      ownerships, leads: those after each visited move, by its action; near those of all where it has few rollouts.
+      ownerships, leads: the same after each visited move, by its action; near the overall ones where the move has few
+        rollouts.
     """
 
     ownership: np.ndarray
@@ -68,7 +69,7 @@ def play_out(state: State, count: int, rng: np.ndarray) -> np.ndarray:
 def _play_out(boards, states, count, generators, owners):
     """Plays rollouts of the state on `boards[0]`, and adds the owners of their points to `owners`.
 
-    As an argument the array outlives its record, which Numba does not see to by itself.
+    As an argument the array outlives its record, which Numba does not ensure by itself.
     """
     board = boards[0]
     for _ in range(count):

@@ -22,7 +22,7 @@ class Heat:
     """The heat of an action.
 
     Attributes:
-      strength: in [0, 1]. text: on the board where it is strong.
+      strength: in [0, 1]. text: shown on the board where the heat is strong.
     """
 
     strength: float
@@ -36,7 +36,7 @@ def board(
     """A position as an SVG element.
 
     Args:
-      scene: of `Scene.board()`. marks: of `Scene.marks`. label: for readers who do not see it.
+      scene: of `Scene.board()`. marks: of `Scene.marks`. label: for readers who cannot see it.
       counts: of `Scene.counts`. last: the action that led to it. heat: by action.
     """
     for part in (heat or {}).values():
@@ -59,7 +59,7 @@ class _Board:
 
     def svg(self, label: str) -> Markup:
         box = " ".join(_n(number) for number in self._box())
-        # On large boards and on small ones the names can be read.
+        # The names are readable on large boards and on small ones.
         _, _, width, height = self._box()
         name = f"--name:{_n(min(0.5, max(width / 40, min(0.32, width / 27))))}px"
         ground: str = getattr(self, f"_{self.shape}")()
@@ -220,7 +220,7 @@ class _Board:
                     ends = f'x1="{_n(u + begin * (x - u))}" y1="{_n(v + begin * (y - v))}" '
                     ends += f'x2="{_n(u + 0.8 * (x - u))}" y2="{_n(v + 0.8 * (y - v))}"'
                     arrows.append(f'<line class="arrow" {ends} {_heat_style(0.25 + 0.75 * strength)}/>')
-                # Of labels that would lie on each other the strongest stays.
+                # Where labels would overlap, only the strongest is drawn.
                 if strength > 0.3 and all(abs(label[0] - x) > 0.85 or abs(label[1] - y) > 0.4 for x, y in labels):
                     labels.append(label)
                     arrows.append(_text("heat-text", *label, heat.text))

@@ -15,7 +15,7 @@ def bundle(*names: str) -> str:
     """Modules of the page as one module, in their order: they share their names, and import nothing.
 
     Args:
-      names: of files, those first that others import.
+      names: of files; a file comes before those that import it.
     """
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", file(f"{name}.js"))) for name in names)
 

@@ -49,12 +49,12 @@ class Chart:
     """A chart of curves.
 
     Attributes:
-      title: above it, and for readers who do not see it. series: at most eight have colours of their own on a page.
+      title: above it, and for readers who cannot see it. series: at most eight have colours of their own on a page.
       x, y: names of the axes. note: below it.
       format: of the numbers on the y axis: `number`, `percent` or `signed`. lines: levels to mark.
       low, high: ends of the y axis, both or neither; None: from the curves.
       scale: of the y axis, `log` or `asinh`; empty: linear.
-      log_x: a logarithmic x axis. ticks: the marks on the x axis; empty: chosen by the page.
+      log_x: whether the x axis is logarithmic. ticks: the marks on the x axis; empty: chosen by the page.
       dots: further points, (x, y, radius) each.
     """
 
@@ -155,7 +155,7 @@ class Chart:
         below = "\n".join(filter(None, [self.x, fill(self.note, _NOTE_WIDTH)]))
         axes.set(title=fill(self.title, _TITLE_WIDTH), xlabel=below, ylabel=self.y)
         if self.low is not None and self.high is not None:
-            room = 0.02 * (self.high - self.low)  # so that a point on an end is whole
+            room = 0.02 * (self.high - self.low)  # so that a point at an end is not cut off
             axes.set_ylim(self.low - room, self.high + room)
         if self.scale:
             axes.set_yscale("log") if self.scale == "log" else axes.set_yscale("symlog", linthresh=0.1)

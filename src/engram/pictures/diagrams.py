@@ -21,8 +21,8 @@ def icicle(
     """A tree as an icicle: the width of a box is its share of the visits, its colour the value for player 0.
 
     Args:
-      part: of `engram.trees.visible.visible`. names, texts: from an action, or a value, to its text.
-      about: a description for readers who do not see it.
+      part: of `engram.trees.visible.visible`. names, texts: from an action, or a value, to its text. about: a
+        description for readers who cannot see it.
     """
     parents, visits, values = part["parent"], part["visits"], part["value"]
     left, width, right, depth = [0.0], [float(WIDTH)], [0.0], [0]
@@ -51,7 +51,7 @@ def point_map(points: Sequence[Sequence[float]], *, about: str) -> Markup:
 
     Args:
       points: (row, x, y, value for player 0 in [-1, 1], returns ≥ 0) each, as in `map_of`; at least one.
-      about: a description for readers who do not see it.
+      about: a description for readers who cannot see it.
     """
     columns = list(zip(*points, strict=True))
     (left, right), (low, high) = ((min(column), max(column)) for column in (columns[1], columns[2]))

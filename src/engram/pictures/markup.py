@@ -50,7 +50,7 @@ def safe(text: object) -> str:
 def table(
     heads: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "", best: int | None = None
 ) -> Markup:
-    """A table; the first cell of a row is its heading, and columns of numbers stand on the right.
+    """A table; the first cell of a row is its heading, and columns of numbers are aligned to the right.
 
     Args:
       heads: names of the columns. rows: texts, numbers or `Markup`. caption: above it. best: the row to set off.
@@ -77,7 +77,7 @@ def whisker(
 ) -> Markup:  # fmt: skip
     """A point and its interval on a scale from `least` to `most`, a line at `middle` if inside; ends beyond are cut.
 
-    `about` says the interval in words, where it does not stand beside the picture.
+    `about` gives the interval in words, unless the text next to the picture does.
     """
 
     def x(number: float) -> str:
@@ -136,10 +136,10 @@ def _notebook_style() -> str:
 def notebook(*parts: str) -> str:
     """The HTML output of an object in a notebook; texts that are not `Markup` become paragraphs.
 
-    The style stands in the output, for its own elements alone, so that each output is whole in any copy of a notebook.
+    The output includes its style, for its own elements alone, so each output is complete in any copy of a notebook.
     """
     inside = "".join(part if isinstance(part, Markup) else f"<p>{safe(part)}</p>" for part in parts)
-    # The class stands twice, so that these rules win over a notebook's own rules for tables.
+    # The class is named twice, so that these rules win over a notebook's own rules for tables.
     return f'<div class="engram"><style>.engram.engram {{ {_notebook_style()} }}</style>{inside}</div>'
 
 
@@ -159,7 +159,7 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def in_letters(text: str) -> Markup:
-    """A diagram in letters, as it stands."""
+    """A diagram in letters, unchanged."""
     return Markup(f"<pre>{safe(text)}</pre>")
 
 

@@ -47,7 +47,7 @@ class Settings:
     Attributes:
       token: every request to `/api/` must carry it. code: gives the token to the first page with it; empty: none.
       hosts: names of this server.
-      game, search: those that the page begins with. typed: which of the two win over what the page has kept.
+      game, search: those that the page begins with. typed: which of the two replace those that the page has kept.
       database: of results. max_searches: that may run at once.
       allow_files: whether texts of the page may name files of the machine.
     """
@@ -222,7 +222,7 @@ def application(settings: Settings) -> Starlette:
 
 
 def _page(request: Request) -> Response:
-    """The page, or for a link on another site the question before it."""
+    """The page, or, for a link on another site, the question that comes before it."""
     return FileResponse(STATIC / ("index.html" if is_own(request.headers) else "link.html"))
 
 

@@ -31,7 +31,7 @@ class Connection(H11Protocol):
         cycle = self.cycle
         waits = cycle is None or cycle.more_body or bool(cycle.response_complete and self.conn.trailing_data[0])
         before, self._unread = self._unread, self.transport.get_write_buffer_size()
-        is_unread = self._unread > 0 and self._unread == before  # a slow reader takes some
+        is_unread = self._unread > 0 and self._unread == before  # a slow reader accepts some of it
         if is_unread or (waits and self._waited):
             self.transport.abort()  # a close would wait for the reader
         else:

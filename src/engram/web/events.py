@@ -18,7 +18,7 @@ class Audience(Protocol):
 
     @property
     def num_watchers(self) -> int:
-        """Number of watchers; without any there is nothing to publish but the end."""
+        """Number of watchers; without any, only the end needs to be published."""
 
     def publish(self, message: dict[str, Any], *, last: bool = False) -> None:
         """Takes a message."""

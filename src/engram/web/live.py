@@ -37,7 +37,7 @@ _sessions: WeakValueDictionary[int, SearchSession] = WeakValueDictionary()
 
 
 def _module() -> str:
-    """The front end as one module, with its style inside: a notebook's own rules stay outside its shadow."""
+    """The front end as one module, with its style inside: a notebook's own rules do not reach into its shadow DOM."""
     style = (file("picture.css") + file("style.css")).replace(":root", ":host").replace("html {", ":host {") + _STYLE
     return f"const STYLE = {json.dumps(style)};\n{bundle('html', 'board', 'moves', 'widget')}"
 
@@ -161,7 +161,7 @@ class LiveSearch(anywidget.AnyWidget):
         self.opened = opened(self._line())
 
     def _drawn(self, actions: list[int]) -> list[int]:
-        """A line, with nature's moves behind it drawn by their chances."""
+        """A line, with nature's moves after it drawn by their chances."""
         while (state := self._natures(actions)) is not None:
             actions = [*actions, self.search.game.drawn(state, self._dice.random())]
         return actions
@@ -179,7 +179,7 @@ class LiveSearch(anywidget.AnyWidget):
         return PlayedGame(game.name, game, "", self._first, actions, game.play_moves(actions, self._first))
 
     def _on_message(self, _: Any, message: Any, __: Any) -> None:
-        """Obeys a message of the front end; a refusal appears there as a sentence."""
+        """Acts on a message from the front end; a refusal appears there as a sentence."""
         order = message.get("do") if isinstance(message, dict) else None
         try:
             if order == "play":

@@ -60,7 +60,7 @@ class PlayedGame:
 def position(game: Game, state: State) -> dict[str, Any]:
     """A position: the data that change from move to move.
 
-    `marks` is None without a scene, and the diagram stands for it. `outcome` is for player 0, without the rewards on
+    `marks` is None without a scene, and the diagram replaces it. `outcome` is for player 0, without the rewards on
     the way, which a position does not know (`opened` does). Where nature moves, `chances` are the probabilities of its
     `legal` moves.
     """
@@ -116,8 +116,8 @@ def catalogue() -> list[dict[str, Any]]:
 def from_sgf(raw: bytes) -> dict[str, Any]:
     """The game of an SGF file: `game`, `start` and `moves` as the page keeps them, and names of what is `left_out`.
 
-    A player who moves twice in a row has a pass of the other between. Moves before a file's last set-up are left out,
-    and so are those before play goes on after two passes, and further passes at the end.
+    If a player moves twice in a row, a pass of the other player is put in between. Moves before a file's last set-up
+    are left out; so are those before play resumed after two passes, and further passes at the end.
 
     Raises:
       InvalidFile: as `read_sgf`.

@@ -33,7 +33,7 @@ _POINTS = 80
 
 
 class ResultsReader:
-    """Readers of one results database; results are counted again only when games have come.
+    """Readers of one results database; results are counted again only when there are new games.
 
     Args:
       database: a file or a URL; it need not exist yet. allows: whether a game of its records may name files.
@@ -273,7 +273,7 @@ def _study(identity: str | None, trials: dict[Any, dict[str, Any]]) -> dict[str,
 
 
 def _value(tunable: dict[str, Any], value: Any) -> float | str:
-    """A number of a trial, or its word, of which the row has the place."""
+    """A number of a trial, or its word, which the row holds as an index."""
     words = tunable.get("words")
     return str(words[int(_number(value))]) if words else _number(value)
 

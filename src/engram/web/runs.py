@@ -66,7 +66,7 @@ class Run:
         threading.Thread(target=self._interrupt, daemon=True).start()
 
     def _interrupt(self) -> None:
-        # Again while it goes on: Python loses a signal that comes while a destructor runs.
+        # Again while the match goes on: Python loses a signal that comes while a destructor runs.
         while self.is_running:
             self._stopped = True
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
@@ -97,10 +97,10 @@ class Runs:
         self._runs: dict[str, Run] = {}
 
     def start(self, fields: Fields) -> Run:
-        """Checks the fields of a match as `engram match` does, and starts it; the same fields again continue it.
+        """Checks the fields of a match as `engram match` does, and starts it; the same fields continue it.
 
         Raises:
-          Busy: as many run as may. EngramError: a field is not valid.
+          Busy: as many run as are allowed. EngramError: a field is not valid.
         """
         fields.check_names("game", "a", "b", "games", "seed", "simulations", "seconds", "sprt", "workers")
         game, a, b = (fields.text(name) for name in ("game", "a", "b"))
@@ -112,7 +112,7 @@ class Runs:
         workers = fields.maybe_whole("workers", 1, 512)
         with typed(game, allow_files=self._allows(game)):
             rules = game_of(game)
-        for player in (a, b):  # one at a time: a trusted game or player lends its trust to no other
+        for player in (a, b):  # one at a time: trust in one game or player does not extend to another
             with typed(player, allow_files=self._allows(player)):
                 configure(rules, player, "random", **options).close()
         values = {"game": game, "a": a, "b": b, **options, "workers": workers, "database": self._database}

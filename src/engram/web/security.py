@@ -89,7 +89,7 @@ def _refused(status: int, sentence: str) -> JSONResponse:
 
 
 def token_in(folder: Path) -> str:
-    """The user's random token, kept in a file that no other user reads, so that a page survives a new start.
+    """The user's random token, kept in a file that no other user can read, so that a page survives a restart.
 
     Raises:
       InvalidFile: the file can be neither read nor written, or others may read it.

@@ -62,7 +62,7 @@ class SearchSession:
 
     Attributes:
       id: a random word. channel: its snapshots. result: at the end; None before, and after a failure.
-      is_asked: a page has looked into its tree.
+      is_asked: whether a page has looked into its tree.
     """
 
     def __init__(
@@ -94,23 +94,23 @@ class SearchSession:
         return self.result is None and not self._ended.is_set()
 
     def stop(self) -> None:
-        """Asks the search to end; it does within some 10 ms, with threads on one tree 50."""
+        """Asks the search to end; it ends within some 10 ms, or 50 ms with threads on one tree."""
         self._stopped.set()
 
     def close(self) -> None:
-        """Asks the search to end, and answers no question any more."""
+        """Asks the search to end, and answers no more questions."""
         self._closes = True
         self.stop()
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits for the end; returns whether it came."""
+        """Waits for the end; returns whether the search has ended."""
         return self._ended.wait(timeout_s)
 
     def ask(self, question: Callable[[], T]) -> T:
         """The answer to a question that reads the search; not from the event loop's thread.
 
         Raises:
-          Busy: the server ends. Else what the question raises.
+          Busy: the server is ending. Otherwise what the question raises.
         """
         answer: Future[T] = Future()
         self.is_asked = True

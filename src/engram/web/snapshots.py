@@ -52,7 +52,7 @@ def _amaf(search: Search) -> dict[int, float]:
 
 def rounded(value: Any) -> Any:
     """A number for JSON: five digits; None where it is not finite; an array by its first numbers."""
-    if isinstance(value, float):  # the usual case, NumPy's own among them, several times as fast as by NumPy
+    if isinstance(value, float):  # the usual case, NumPy's own floats included; several times as fast as with NumPy
         return round(float(value), 5) if math.isfinite(value) else None
     if np.ndim(value):
         return [rounded(entry) for entry in np.ravel(value)[:8]]

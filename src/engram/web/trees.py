@@ -45,8 +45,8 @@ def visible(search: Search, state: State, path: Sequence[int], width: int, depth
     """The part of a tree that a picture of `width` pixels shows below the node at `path`.
 
     As `engram.trees.visible.visible`: values within ±1 of `bounds`, those of returns. `nodes`: the number of all.
-    `names` of moves, if they depend on the position or the page has not all: of `path` and then of each node, null for
-    one too narrow to bear a name.
+    `names` of moves, if they depend on the position or the page lacks some: of `path` and then of each node; null for a
+    node too narrow to show a name.
 
     Args:
       state: the root's. path: actions from there.

@@ -1,4 +1,4 @@
-"""Texts typed on the page: without `--allow-files` they name no file, no program and no code of a user."""
+"""Texts typed on the page: without `--allow-files` they may not name a file, a program or a user's code."""
 
 from __future__ import annotations
 
