@@ -26,7 +26,7 @@ from engram.storage import identity
 
 DEFAULT_DATABASE = "engram.sqlite"
 MEMORY = ":memory:"
-"""A database that ends with the process."""
+"""A database that lasts only as long as the process."""
 MOUNTS = Path("/proc/self/mounts")
 """Linux's list of mounted file systems."""
 _BUSY_S = 30.0

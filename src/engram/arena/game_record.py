@@ -17,7 +17,7 @@ from engram.games.game import Game
 from engram.printable import on_one_line
 
 FIRST_ID = -(2**63)
-"""No game of a database has a lesser id; in a damaged one it may be 0, or the greatest."""
+"""No game in a database has a smaller id; in a damaged one it may be 0, or the largest."""
 SPENT = {"moves": int, "simulations": int, "seconds": float}
 """Sums over a game, of each side; the record's fields are `a_moves`, `b_seconds`, and so on."""
 

@@ -35,7 +35,7 @@ from engram.rng import derive_seed
 
 MAX_PLAYERS = 256
 FOCUS_ERRORS = 3.0
-"""Standard errors of a lead that end its focus, and bound it afterwards: chance reaches 1.96 in many looks."""
+"""Standard errors of a lead that end its focus, and bound it afterwards: in many looks chance reaches 1.96."""
 _LOG = logging.getLogger(__name__)
 _ENDS = (("elo_low", "least"), ("elo_high", "most"))
 _OPTIONS = (

@@ -101,7 +101,7 @@ class SolverPlayer(Player):
 
     Raises:
       TooLarge: the game is too large; where positions are enumerated, `choose` raises this.
-      InvalidSpecification: by `choose`: a position of the game can come again.
+      InvalidSpecification: by `choose`: a position of the game can recur.
 
     Cost: early positions of Connect-4 can take minutes per move; from about the 8th stone on, mostly less than a
       second. Enumeration is at its slowest at the first move; see `engram.arena.enumeration`.

@@ -45,7 +45,7 @@ from engram.arena.statistics import Standing
 from engram.intervals import NORMAL_95
 
 PRIOR_PAIRS = 4.0
-"""Pairs of the dispersion of all matches that stand beside a match's own."""
+"""Pairs with the dispersion of all matches that are added to a match's own pairs."""
 _ELO = 400.0 / math.log(10.0)
 
 
@@ -128,7 +128,7 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     sizes = together * member.sum(axis=0)[classes]
     middle = sizes == sizes.max(axis=1, keepdims=True)  # by player, those whose mean is 0
     centred = np.eye(count) - middle / middle.sum(axis=1, keepdims=True)
-    inverse = centred @ np.linalg.inv(slope + together)  # `together` holds a mean and changes no difference
+    inverse = centred @ np.linalg.inv(slope + together)  # `together` fixes a mean and changes no difference
     elo, covariance = _ELO * centred @ fitted, _ELO**2 / scale * inverse @ spread @ inverse.T
     half = NORMAL_95 * np.sqrt(np.diag(covariance).clip(min=0.0))
     has_met = together.sum(axis=1) > 1

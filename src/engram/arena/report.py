@@ -18,7 +18,7 @@ from engram.printable import on_one_line
 from engram.storage import without_nan
 
 OVERRUN = 1.25
-"""Times its budget of seconds that a side may take on average before a result says so."""
+"""Factor by which a side may exceed its budget of seconds on average before a result says so."""
 
 
 @dataclass(frozen=True)

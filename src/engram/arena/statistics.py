@@ -9,8 +9,8 @@ are added, of the mean size 2·pairs/units; then, with p̃ the mean of all units
 
     p̃ ± 1.96 · sqrt( Σ_u (s_u − n_u·p̃)² ) / Σ_u n_u,        clipped to [0, 1].
 
-Where both games of each pair end alike, a pair is one observation. At the worst share the interval of 4 to 10 such
-pairs then covers the true score in 87 % of cases, and that of 15 to 50 pairs in 91 %.
+Where both games of each pair end alike, a pair is one observation. At the least favourable score, the interval of 4 to
+10 such pairs then covers the true score in 87 % of cases, and that of 15 to 50 pairs in 91 %.
 
 Elo: 400·log10(p / (1 − p)), infinite where p is 0 or 1: games that are all won bound a difference of Elo on one side
 only. After a stop by the SPRT the score and its interval are biased away from 50 %, as after every test that may stop

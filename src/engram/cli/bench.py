@@ -21,7 +21,7 @@ COLUMNS = {
     "peer_per_second": ("peer a second", ",.0f"), "ratio": ("ratio", ".3g"),
     "moves_per_second": ("moves a second", ",.0f"),
 }  # fmt: skip
-"""By the key of a row: heading and format."""
+"""Heading and format, by the key of a row."""
 
 Work = Callable[[], int]
 """Does a piece of work and returns how many units it was."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engram.drivers.limit import Limit
 
 MOST = 2**32 - 1
-"""Bound of the simulations of a search, and of all that has no other bound."""
+"""Bound on the simulations of a search, and on all numbers without another bound."""
 
 
 def whole(about: str, *names: str, low: int = 1, high: int = MOST) -> Any:

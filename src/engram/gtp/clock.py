@@ -11,12 +11,12 @@ LAG_S = 0.05
 
 SHORTEST_S = 0.01
 LEAST_S = 0.001
-"""Shortest times of a move: half of what each move of the longest game has, but within these two."""
+"""Bounds on the shortest time of a move, which is half the time that each move of the longest game has."""
 FEWEST_MOVES_LEFT = 8
 MOST_RESERVED = 0.9  # of the time left
 REMEMBERED = 20
 SAFETY = 1.5
-"""The margin is so many times the longest remembered overrun."""
+"""The margin is this many times the longest remembered overrun."""
 FEW_OVERRUNS = 5
 """With fewer remembered overruns, one of `SUSPECTED` of a share is assumed where it would lose the game."""
 SUSPECTED = 0.15

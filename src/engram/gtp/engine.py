@@ -168,4 +168,4 @@ MOVES = {
         for command in (play, undo, genmove, reg_genmove, final_score, final_status_list, printsgf)
     },
 }
-"""By name, as in `engram.gtp.setup`."""
+"""Commands by name, as in `engram.gtp.setup`."""

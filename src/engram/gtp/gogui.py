@@ -89,4 +89,4 @@ COMMANDS = {
     "engram-show_search": show_search,
     "engram-ownership": ownership,
 }
-"""By name, as in `engram.gtp.setup`."""
+"""Commands by name, as in `engram.gtp.setup`."""

@@ -27,7 +27,7 @@ from engram.search.preset import Preset
 MOVES_A_POINT = 0.7
 """Expected length of a game, in moves for each point of the board; the clock is divided by it."""
 CLEANUP_COST = 0.3
-"""By how much the value of a move beside dead stones may lie below the root's."""
+"""The most by which the value of a move next to dead stones may be below the root's."""
 
 
 class Session:

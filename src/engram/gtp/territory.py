@@ -17,11 +17,11 @@ from engram.native.jit import compiled
 from engram.rng import new_rng
 
 ROLLOUTS = 400
-"""In all, shared among the moves by visits, most visited first; rare moves may have none."""
+"""Number of rollouts, shared among the moves by visits, most visited first; rare moves may have none."""
 FEWER = 60
-"""Of these, where the search goes on: so a report takes little of its time."""
+"""Their number while the search goes on, so that a report takes little of its time."""
 SHRINKAGE = 16
-"""Rollouts of all moves that count beside a move's own: one rollout says little, and moves differ by a few points."""
+"""Rollouts of all moves that are added to a move's own: one says little, and moves differ by a few points."""
 _rollout = compiled(heavy_rollout)
 
 

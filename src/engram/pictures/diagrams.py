@@ -9,7 +9,7 @@ from typing import Any
 from engram.pictures.markup import Markup, ink_on, safe, signed, value_colour
 
 WIDTH = 880
-"""Width of a picture in units of its `viewBox`; a browser scales it to its place."""
+"""Width of a picture in units of its `viewBox`; a browser scales it to the space available."""
 _ROW = 26
 _LETTER = 7.6
 _HEIGHT, _MARGIN = 300, 16

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, Tex
 from engram.arena.results import Results
 
 MEASURED = "measured"
-"""The opponent of numbers that no match gave."""
+"""The opponent of numbers that do not come from a match."""
 
 
 @dataclass(frozen=True)

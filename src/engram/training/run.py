@@ -37,7 +37,7 @@ CHECKPOINT, CHECKPOINT_FOLDER = "checkpoint.safetensors", "checkpoint-"
 LOCK = ".lock"
 NETWORK = "network.safetensors"
 RECENT = 200
-"""Number of batches behind the mean losses."""
+"""Number of batches in the mean losses."""
 EARLY = 1000
 """Steps after which a sound training beats chance."""
 

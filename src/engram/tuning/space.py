@@ -23,7 +23,7 @@ from engram.tuning.sampler import Knots, SearchSpace, is_too_wide, num_coordinat
 from engram.user_files import is_in_file, load
 
 KNOT_RANGE = (-4.0, 6.0)
-"""Range of h. The paper's is [-1.48, 4.52] in relative form, and its optima touch both ends; so this is wider."""
+"""Range of h. The paper's is [-1.48, 4.52] in relative form, and its optima touch both ends, so this range is wider."""
 _TUNE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*([^:]+):([^:]+?)(?::(log|int|log:int|int:log))?\s*")
 _CHOOSE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*\|.*)")
 _BAR = re.compile(r"""\|(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes

@@ -34,10 +34,10 @@ from engram.web.security import LOOPBACK, Guard, is_own
 from engram.web.sessions import Busy, Missing, Sessions
 
 MOST_BYTES = 1 << 20
-"""Of a request."""
+"""Bytes of a request at most."""
 
 Answer = Callable[[Any, dict[str, Any]], Any]
-"""From the fields or the body of a request, and the names in its address; None is answered as an empty object."""
+"""Takes the fields or body of a request, and the names in its address; None is answered as an empty object."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MOST = 128
 """Connections at once; the usual limits of open files are higher, and beyond them no page would get an answer."""
 SILENT_S = 10.0
-"""A connection ends that has no whole request, or an answer that is not read, at two looks so many seconds apart."""
+"""A connection is closed if two checks this far apart both find no whole request, or an answer that is not read."""
 
 
 class Connection(H11Protocol):

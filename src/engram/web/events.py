@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 HEARTBEAT_S = 10.0
-"""Without news, so that each end sees that the other one is still there."""
+"""Longest time without a message, so that each end sees that the other one is still there."""
 
 
 class Audience(Protocol):

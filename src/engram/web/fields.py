@@ -11,7 +11,7 @@ from engram.errors import InvalidParameter, check_options
 MOST_TEXT = 2_000
 MOST_MOVES = 50_000
 MOST_LETTERS = 1_000
-"""Of a move."""
+"""Letters of a move at most."""
 
 
 class Fields:

@@ -19,7 +19,7 @@ LEVELS: list[dict[str, Any]] = [
         ("Beginner", 12), ("Novice", 60), ("Casual", 300), ("Club", 2_000), ("Strong", 12_000), ("Master", 80_000),
     )
 ]  # fmt: skip
-"""Strength by the simulations of a move."""
+"""Levels of strength, by the simulations of a move."""
 SEARCHES: list[dict[str, str]] = [
     {"text": text, "about": about}
     for text, about in (

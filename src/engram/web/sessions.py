@@ -28,7 +28,7 @@ from engram.web.events import Audience, Channel
 from engram.web.snapshots import snapshot
 
 TREE_BYTES = 1 << 28
-"""Bound of one search's tree."""
+"""Bound on one search's tree."""
 LONGEST_S = 3600.0
 KEPT = 6
 """Finished searches that pages may still ask about, and as many more that a page has asked about."""
@@ -37,7 +37,7 @@ _COST = 100.0
 """A snapshot that took t seconds of the processor is followed by none for this many t of the search's own thread:
 watching costs at most 1 %, even on a machine so busy that the search gets little of it."""
 ALONE_S, LEFT_S = 30.0, 5.0
-"""A search that no page watches for so long ends; the second, once a page has watched it: it was closed, or went on."""
+"""A search that no page watches for this long ends; the second time applies once a page has watched it and left."""
 _LINES = 12
 _LOG = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from engram.search.extensions.rave import AMAF
 from engram.search.tree import PLAYER_1
 
 COLUMNS = ("action", "visits", "value", "low", "high", "prior", "memory", "amaf", "proven", "line", "steps")
-"""The columns of a move in a snapshot; values are for the player to move, memory and AMAF None without data.
+"""The columns of a move in a snapshot; values are for the player to move; memory and AMAF are None without data.
 
 `steps` are the moves of its line, each as its action and its mover.
 """

@@ -79,7 +79,7 @@ class TruthRow:
 
 
 POSITIONS = 1000
-"""The number of positions where none is asked for, if a game has as many."""
+"""The number of positions if none is asked for and the game has as many."""
 IN_VAIN = 3000
 """Random games in a row without a new position, after which the game is assumed to have no more."""
 
@@ -99,7 +99,7 @@ def solved_positions(
 
     Raises:
       TooLarge: the game is too large for its solver.
-      InvalidSpecification: a position of the game can come again.
+      InvalidSpecification: a position of the game can recur.
       InvalidParameter: the game has fewer positions.
     """
     exact = exact_values(game, solving)

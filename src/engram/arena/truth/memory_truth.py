@@ -2,7 +2,7 @@
 
 On solved games every node of a tree has an exact value V*. Three estimates are compared with it: the search's mean V̂,
 the memory's value V̂_M in the node (which selection reads), and the store's answer about the position without the
-position's entry (from *other* positions alone).
+position's own entry (from *other* positions alone).
 """
 
 from __future__ import annotations

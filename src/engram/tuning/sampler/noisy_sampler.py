@@ -35,8 +35,8 @@ _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 
 NumberRange: TypeAlias = FloatDistribution | IntDistribution
 SearchSpace: TypeAlias = Mapping[str, NumberRange | CategoricalDistribution]
-"""What is sampled, by name. In the unit cube a number has one coordinate; words have one each, so none lies between
-two others, and the largest coordinate decides."""
+"""What is sampled, by name. In the unit cube a number has one coordinate; each word has one of its own, so none lies
+between two others, and the largest coordinate decides."""
 
 
 def is_too_wide(range_: NumberRange) -> bool:
