@@ -328,7 +328,7 @@ def test_the_latest_games_are_read_where_another_user_writes(tmp_path, monkeypat
         monkeypatch.setattr("os.access", can_write)
     (tmp_path / "r.sqlite-wal").write_bytes(log)  # as a writer leaves it that is killed, where its index is lost
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(DatabaseError, match=r"the latest games of .* stand in r.sqlite-wal"):
+    with pytest.raises(DatabaseError, match=r"the latest games of .* are in r.sqlite-wal"):
         Results(file, must_exist=True)
 
 

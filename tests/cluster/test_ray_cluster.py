@@ -339,7 +339,7 @@ def test_errors_of_the_work_and_deaths_of_workers_have_their_sentences(cluster, 
             list(spread(square, [(7,)], 2))
         with pytest.raises(WorkerError, match=r"a worker failed: ZeroDivisionError: a mistake \(test_ray_cluster.py:"):
             list(spread(square, [(8,)], 2))
-        with pytest.raises(WorkerError, match="more than 1 workers in turn died with the same task"):
+        with pytest.raises(WorkerError, match="more than 1 workers died one after another with the same task"):
             list(spread(square, [(9,)], 2))
         with pytest.raises(InvalidParameter, match="cannot receive"):
             fleet(lambda link: None, count=1)

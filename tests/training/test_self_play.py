@@ -422,7 +422,7 @@ def test_plans_that_make_no_sense(changed):
 def test_any_search_that_asks_a_network_plays_the_games():
     examples = played(games(search="puct_rave(expand_after=4)", full_share=1.0), 40)
     assert len(examples.value) > 100 and np.allclose(examples.policy.sum(1), 1.0, atol=1e-5)
-    with pytest.raises(InvalidSpecification, match=r"uct takes no evaluator, so that no network can search with it"):
+    with pytest.raises(InvalidSpecification, match=r"uct takes no evaluator, so no network can search with it"):
         games(search="uct").play_round()
     with pytest.raises(InvalidSpecification, match="no search is called 'puctt'"):
         games(search="puctt").play_round()

@@ -77,7 +77,7 @@ class Database:
             log, index = (file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))
             if not index.exists() and log.exists() and log.stat().st_size:
                 raise DatabaseError(
-                    f"the latest games of {self.where} stand in {log.name}: a reader needs write access to the folder"
+                    f"the latest games of {self.where} are in {log.name}: a reader needs write access to the folder"
                 )
             way = "mode=ro" if index.exists() and log.exists() else "immutable=1"
             url = URL.create("sqlite", database=f"file:{quote(str(file))}?{way}", query={"uri": "true"})

@@ -230,7 +230,8 @@ class MatchResult(Standing):
         if self.accepted is None:
             return f"{hypotheses}: undecided, {where}"
         return (
-            f"{hypotheses}: accepts Elo {self.accepted:g}, {where}; stopped early, so the Elo above leans away from 0"
+            f"{hypotheses}: accepts Elo {self.accepted:g}, {where}; stopped early, so the Elo above is biased "
+            "away from 0"
         )
 
 

@@ -150,7 +150,7 @@ def _show(study: Study, best: StudyProgress, confirmation: MatchResult, as_json:
     }  # fmt: skip
     text = (
         f"{best.trials} trials, {best.games:,} games; by the posterior {100 * best.mean:.1f} % "
-        f"± {196 * best.deviation:.1f} (95 %; a maximum, so it leans upwards)\n"
+        f"± {196 * best.deviation:.1f} (95 %; a maximum, so it is biased upwards)\n"
         f"best: {best.best}\n\nConfirmation, fresh games\n{confirmation}"
     )
     show(data, text, as_json)

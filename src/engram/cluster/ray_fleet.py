@@ -233,8 +233,8 @@ class RayFleet(AnyFleet):
         self._failed_starts += worker.stage == "node"
         if self._failed_starts > _MOST_DEATHS or any(self._deaths[number] > _MOST_DEATHS for number in worker.held):
             raise WorkerError(
-                f"more than {_MOST_DEATHS} workers in turn died with the same task; recorded results are kept: "
-                f"{reason[:300]}"
+                f"more than {_MOST_DEATHS} workers died one after another with the same task; recorded results are "
+                f"kept: {reason[:300]}"
             )
         self._give_back(worker)
         self._replace()

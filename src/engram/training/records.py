@@ -123,7 +123,9 @@ class RecordSampler(PositionSource):
     def __init__(self, records: Records, history: int | None):
         if not records.positions:
             fault = f"; {records.left_out:,} have an illegal move" if records.left_out else ""
-            raise InvalidParameter(f"no game is left to learn from, or to hold out{fault}: give more, or others first")
+            raise InvalidParameter(
+                f"no game is left to learn from, or to hold out{fault}: give more, or other files first"
+            )
         self.records, self.positions = records, records.positions
         self._encode = Encoder(records.game, history)
         self._starts = words_of(records.game, records.starts)
@@ -278,7 +280,9 @@ def _games(text: str, size: int) -> Iterator[RecordedGame]:
             with lzma.open(path, "rt") if path.suffix == ".xz" else open(path, encoding="utf-8") as lines:
                 for number, line in enumerate(iter(lambda: lines.readline(LONGEST_LINE), ""), 1):
                     if len(line) == LONGEST_LINE:
-                        raise InvalidFile(f"{path}, line {number}: it has {LONGEST_LINE:,} characters or more, no game")
+                        raise InvalidFile(
+                            f"{path}, line {number}: it has {LONGEST_LINE:,} characters or more, not a game"
+                        )
                     yield from _from_line(line, size, least, f"{path}, line {number}")
     except (OSError, lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
         raise InvalidFile(f"{path} cannot be read: {error}") from None

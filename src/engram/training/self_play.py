@@ -77,7 +77,7 @@ class SelfPlayOptions:
         """The preset that searches this game with this evaluator; raises InvalidSpecification: it takes none."""
         search = preset_of(self.search, game=game, evaluator=evaluator, reuse_tree=False)
         if search.evaluator is not evaluator:
-            raise InvalidSpecification(f"{self.search} takes no evaluator, so that no network can search with it")
+            raise InvalidSpecification(f"{self.search} takes no evaluator, so no network can search with it")
         return search
 
     @property

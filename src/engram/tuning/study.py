@@ -298,7 +298,7 @@ class Study:
         _LOG.warning("trial %d is left out: %s", trial.number, fault)
         ended = [other for other in self.trials() if other.state.is_finished()]
         if len(ended) >= _FAILURES and all(other.state == TrialState.FAIL for other in ended[-_FAILURES:]):
-            raise InvalidParameter(f"{_FAILURES} trials in a row have no player that plays; the last: {fault}")
+            raise InvalidParameter(f"{_FAILURES} trials in a row have players that fail; the last: {fault}")
 
     def faults(self) -> list[str]:
         """A sentence for each trial whose player cannot be made, or failed in a game."""

@@ -104,7 +104,7 @@ class Server:
         try:
             self._codes.remove(fields.text("code"))
         except KeyError:
-            raise Missing("this code has been used, or was none") from None
+            raise Missing("this code has been used, or is not valid") from None
         return {"token": self.settings.token}
 
     def setup(self, fields: Fields, names: dict[str, Any]) -> Any:
