@@ -20,6 +20,6 @@ export function keep(key, value, name) {
   try {
     for (const storage of [ofTab, ofAll]) storage.setItem(key, JSON.stringify(value));
   } catch (error) {
-    say(`${name} will be lost at a reload: ${error.message}`, { bad: true });
+    say(`${name} cannot be kept for a reload: ${error.message}`, { bad: true });
   }
 }
