@@ -428,7 +428,7 @@ def test_the_engine_goes_on_after_a_look_back_and_its_move_is_said(visit, served
     page.get_by_label("You play").select_option(label="Black")
     page.get_by_label("Level").select_option(label="Master")
     page.get_by_role("button", name="E5, empty").click()
-    expect(turn).to_contain_text("thinks")
+    expect(turn).to_contain_text("is thinking")
     page.get_by_role("button", name="New game").click()
     page.get_by_role("dialog").locator("select").select_option("")
     page.get_by_role("dialog").locator("[name=text]").fill("nonsense:3")
