@@ -1,14 +1,15 @@
-"""Backgammon: two players race fifteen checkers home by dice, hit single ones on the way, and bear all of them off.
+"""Backgammon: two players race fifteen checkers home by dice, hit single ones on the way, and bear them all off.
 
 The points are 1 to 24 on the board. Player 0 moves down from 24 to 1 and off, player 1 up from 1 to 24 and off; 25 and
-0 are their bars. A move is one checker by one die. So the actions are few, and the same in every position:
+0 are their bars. A move takes one checker by one die, so the actions are few, and the same in every position:
 
     25·6·player + 6·(source - 1) + die - 1   for player 0, with source - 1 replaced by the source for player 1;
-    300 + 6·(a-1) + b-1                      nature: the dice a and b, with a ≥ b but in the first roll
+    300 + 6·(a-1) + b-1                      nature: the dice a and b, with a ≥ b except in the first roll
 
-In the first roll a is player 0's die and b player 1's; they differ, and the player of the higher begins with both. A
-turn uses as many dice as possible, and the higher if only one can be used. A turn without a move passes by itself. The
-two orders of two dice are two lines to the same position. A game of `MAX_ROLLS` rolls is a draw.
+In the first roll a is player 0's die and b player 1's; they differ, and the player with the higher die begins and plays
+both. A turn uses as many dice as possible, and the higher one if only one can be used. A turn without a legal move
+passes automatically. The two orders of two dice are two lines to the same position. A game of `MAX_ROLLS` rolls is a
+draw.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MAX_ROLLS = 2000
 ROLLS = 300
 """The first action of nature."""
 START = ((24, 2), (13, 5), (8, 3), (6, 5))
-"""Points as their owner counts them, and the checkers there."""
+"""The starting position: points as their owner counts them, with the checkers there."""
 CELL_NAMES = [
     *map(str, range(13, 19)), "bar", *map(str, range(19, 25)), "off",
     *map(str, range(12, 6, -1)), "bar", *map(str, range(6, 0, -1)), "off",
@@ -41,7 +42,7 @@ state_dtype = np.dtype(
     [
         # As the owner counts: 25 is the bar, 24 the farthest point, 0 the checkers off. The enemy's point k is 25 - k.
         ("checkers", np.int8, (2, 26)),
-        ("left", np.int8, (8,)),  # moves left of this turn, by die
+        ("left", np.int8, (8,)),  # moves left in this turn, by die
         ("player", np.int64),
         ("rolls", np.int64),  # 1: the dice are rolling; 2: for the first time
         ("num_rolls", np.int64),
@@ -52,13 +53,13 @@ state_dtype = np.dtype(
 
 @compiled(inline=True)
 def _action(player, source, die):
-    """The action of a checker's move from a point as its player counts."""
+    """The action of moving a checker from a point, as its player counts points."""
     return 150 + 6 * (25 - source) + die - 1 if player else 6 * (source - 1) + die - 1
 
 
 @compiled(inline=True)
 def _source(action):
-    """The point that a checker leaves, as its player counts."""
+    """The point that a checker leaves, as its player counts points."""
     return 25 - (action - 150) // 6 if action >= 150 else action // 6 + 1
 
 
@@ -94,7 +95,7 @@ def _can_any(mine, theirs, die):
 
 @compiled(inline=True)
 def _leads_on(mine, theirs, source, die, other):
-    """Whether the other die has a move after this one, which is played on trial, because a hit opens a point."""
+    """Whether the other die has a move after this one; this one is tried out, because a hit opens a point."""
     target = max(source - die, 0)
     hit = np.int8(1) if target > 0 and theirs[25 - target] == 1 else np.int8(0)
     mine[source] -= 1
@@ -111,7 +112,7 @@ def _leads_on(mine, theirs, source, die, other):
 
 @compiled
 def _write_moves(mine, theirs, player, die, other, actions, count):
-    """Adds the moves by a die; with another die only those after which that one can move."""
+    """Adds the moves by a die; if another die is given, only those after which it can move."""
     farthest = _farthest(mine)
     for source in range(1, farthest + 1):
         if _can(mine, theirs, source, die, farthest):
@@ -123,7 +124,7 @@ def _write_moves(mine, theirs, player, die, other, actions, count):
 
 @compiled
 def _moves(state, actions):
-    """Writes the moves of the player to move, none at the end of a turn; returns their number."""
+    """Writes the moves of the player to move (none at the end of a turn); returns their number."""
     player = state.player
     mine, theirs = state.checkers[player], state.checkers[1 - player]
     high, low = 0, 0
@@ -168,7 +169,7 @@ def _move(state, action):
 
 @compiled(inline=True)
 def _roll(state, high, low):
-    """Sets the moves of a turn from its dice; the first roll also sets the player who begins."""
+    """Sets the moves of a turn from its dice; the first roll also decides which player begins."""
     if state.rolls == 2:
         state.player = 0 if high > low else 1
     state.rolls = 0
@@ -338,7 +339,7 @@ def _points(player: int, source: int, die: int) -> tuple[int, int]:
 
 
 def _name(source: int, target: int, die: int) -> str:
-    """`13/7`, `bar/22`, `6/off`, or `3/off(5)` by a die higher than needed; points as they stand on the board."""
+    """`13/7`, `bar/22`, `6/off`, or `3/off(5)` with a die higher than needed; points are those of the board."""
     start = "bar" if source in (0, 25) else str(source)
     if target not in (0, 25):
         return f"{start}/{target}"
@@ -348,7 +349,7 @@ def _name(source: int, target: int, die: int) -> str:
 def _place(player: int, point: int) -> int:
     """The cell of a point, of the bar or of the checkers off.
 
-    The checkers of both enter from the bar on the side of their enemy's home, and leave the board next to their own.
+    Both players' checkers enter from the bar on the side of the enemy's home, and leave the board next to their own.
     """
     if 0 < point < 25:
         return CELL_NAMES.index(str(point))
@@ -357,7 +358,7 @@ def _place(player: int, point: int) -> int:
 
 
 def _cells(state: np.ndarray) -> list[tuple[int, int, int]]:
-    """(cell, player, number) of all checkers."""
+    """(cell, player, number of checkers) for each cell that has any."""
     checkers = np.asarray(state["checkers"])
     return [
         (_place(player, point if player == 0 else 25 - point), player, int(checkers[player, point]))

@@ -6,8 +6,8 @@ import math
 
 from engram.native.jit import compiled
 
-ROUNDING = 1e-6  # a return may exceed its bounds by this share of their distance
-SINGLE = 2.0**-23  # and by the rounding of a number in single precision, as networks answer
+ROUNDING = 1e-6  # a return may exceed its bounds by this share of the distance between them
+SINGLE = 2.0**-23  # and by the rounding of a number in single precision, in which networks answer
 
 
 @compiled(inline=True)
@@ -18,7 +18,7 @@ def is_within(value, low, high):
 
 
 def rounded(total: float, largest: float) -> float:
-    """A sum without its rounding, so that 0.1 + 0.2 - 0.3 is 0 and equal sums are equal.
+    """A sum without its rounding errors, so that 0.1 + 0.2 - 0.3 is 0 and equal sums are equal.
 
     Args:
       largest: the largest sum there could be, in absolute value. The answer has 13 of its digits.

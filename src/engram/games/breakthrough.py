@@ -1,8 +1,8 @@
 """Breakthrough: pawns move straight or diagonally forward and capture diagonally; the first on the far row wins.
 
 White is player 0, begins on the two lowest rows and moves up. A move is written from cell to cell, `b2c3`. An action is
-6·cell + 3·player + direction: the cell of the pawn, row·size + column with row 0 on top, which is its bit too, and 0 to
-the left column, 1 straight, 2 to the right one.
+6·cell + 3·player + direction: the cell of the pawn is row·size + column, with row 0 on top, and is also its bit; the
+direction is 0 to the left, 1 straight on, 2 to the right.
 """
 
 from __future__ import annotations
@@ -163,10 +163,10 @@ def encode(state, planes):
 
 
 def breakthrough(size: int = 8) -> Game:
-    """Breakthrough on size × size, 4 to 8, two rows of pawns each.
+    """Breakthrough on a board of size × size, 4 to 8, with two rows of pawns each.
 
     Raises:
-      InvalidSpecification: another size.
+      InvalidSpecification: the size is not allowed.
 
     Source: the game of Dan Troyka, 2000.
     """
@@ -204,7 +204,7 @@ def _name(size: int, cell: int, player: int, direction: int) -> str:
 
 
 def _places(size: int, cell: int, player: int, direction: int) -> list[int]:
-    """The cells from and to; none for a move that leaves the board."""
+    """The cells that a move leaves and enters; none for a move that leaves the board."""
     row, column = cell // size + (1 if player else -1), cell % size + direction - 1
     return [cell, row * size + column] if 0 <= row < size and 0 <= column < size else []
 
@@ -216,7 +216,7 @@ def _is_sound(state: np.ndarray) -> bool:
     winners = [side for side in range(2) if arrived[side] or not pawns[1 - side]]
     fits = not pawns[0] & pawns[1] and not (pawns[0] | pawns[1]) & ~int(state["cells"])
     fits = fits and max(board.bit_count() for board in pawns) <= 2 * size and player in (0, 1)
-    # The last mover alone can have won, so the player to move has not.
+    # Only the last mover can have won, so the player to move has not.
     return fits and winners in ([], [1 - player]) and int(state["winner"]) == (winners[0] if winners else -1)
 
 

@@ -48,7 +48,7 @@ def _gomoku(size: int = 15) -> Game:
 
 @GAMES.named("line")
 def _line(rows: int = 6, columns: int = 7, run: int = 4, gravity: bool = False) -> Game:
-    """Any board, any run, with or without gravity."""
+    """Any board, any length of row to win, with or without gravity."""
     return line(rows, columns, run, gravity)
 
 
@@ -75,7 +75,7 @@ def game(text: str | Game) -> Game:
         `line:rows=4,columns=5,run=4,gravity=true`), or a game in a file (`my_game.py:hex`).
 
     Raises:
-      InvalidSpecification: no such game or parameter; the sentence names the nearest word.
+      InvalidSpecification: no such game or parameter; the message names the nearest word.
     """
     if isinstance(text, Game):
         return text

@@ -14,23 +14,23 @@ and these options:
                                           nature moves: its probability up to a common factor; returns 0
     reward(state) -> float                the reward of the last move (nature's too) for player 0; 0 before any move
     copy(target, source)                  copies the used part of a large state
-    rollout(state, rng) -> float          plays uniformly to the end in place, nature by its weights; the return, for
-                                          player 0, of the moves from here on
+    rollout(state, rng) -> float          plays to the end in place, players uniformly and nature by its weights;
+                                          gives the return, for player 0, of the moves from here on
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which also write their moves (`note`)
     rollout_actions(state, actions) -> n  writes the n ≥ 1 legal actions among which a user's policy of rollouts chooses
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
-    endings(state, weights) -> float      corrects a policy where the end of the game is in question, and returns the
-                                          exact value for the player to move where the game can be won at once, or nan
-    tactics(state, weights) -> float      `endings`, and no weight for moves that the game reads to fail
-    encode(state, planes)                 writes float32 feature planes for the player to move, flat: those of shape
-                                          `planes_shape` one after the other; returns 0
+    endings(state, weights) -> float      corrects a policy where the game may be about to end, and returns the exact
+                                          value for the player to move if the game can be won at once, else nan
+    tactics(state, weights) -> float      `endings`, and no weight for moves that the game's own reading shows to fail
+    encode(state, planes)                 writes float32 feature planes for the player to move into a flat array: those
+                                          of shape `planes_shape`, one after another; returns 0
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     local_pattern(state, action) -> uint64  a number for the surroundings of the last action
     encode_history(state, planes, steps)  planes of the position and `steps` earlier ones; returns their number, the
                                           same for all states; there is room for 2·(steps + 1) + 8 planes
 
-**Returns.** With rewards a game is played for their sum, and `outcome` is one more reward at the end, often 0. The
+**Returns.** With rewards a game is played for their sum, and `outcome` is a last reward at the end, often 0. The
 return from a state s, with s' after the next move, is
 
     G(s) = reward(s') + γ·G(s'),   γ = `discount`, but 1 where nature moves at s',   G(s) = outcome(s) at the end
@@ -44,8 +44,8 @@ The functions trust their arguments; the methods of `Game` check them. `engram.c
 tests any game by random play.
 
 `rollout_moves(state, rng, moves)` plays the same moves as `rollout(state, rng)`, from the same draws. Before the call
-`moves[0]` (int32) is the number of moves that fit; after it, the number of moves written. They follow in order, each as
-2·action + player. Moves that do not fit are left out; passes may be.
+`moves[0]` (int32) is the number of moves that fit; after it, the number of moves written. The moves follow in order,
+each as 2·action + player. Moves that do not fit are left out; passes may be left out too.
 """
 
 from __future__ import annotations
@@ -98,19 +98,19 @@ class GameFunctions(RequiredFunctions, total=False):
 
 
 def functions_of(module: Mapping[str, Any]) -> GameFunctions:
-    """The functions of a game from the names of its module: `Game(…, **functions_of(globals()))`.
+    """The functions of a game, found by name in its module: `Game(…, **functions_of(globals()))`.
 
-    Each has its name in the contract, but for `position_hash`, because `hash` is Python's own.
+    Each has its name in the contract, except that `hash` is called `position_hash`, because `hash` is Python's own.
     """
     names = {**module, "hash": module["position_hash"]}
     return cast(GameFunctions, {name: names[name] for name in GameFunctions.__annotations__ if name in names})
 
 
 def check_functions(name: str, functions: Mapping[str, Any]) -> None:
-    """Checks that each function can be called; None stands for an absent one.
+    """Checks that each function can be called; None stands for an absent function.
 
     Raises:
-      InvalidGame: a number, a list or the like.
+      InvalidGame: one of them is a number, a list or the like.
     """
     for key, function in functions.items():
         if function is not None and not callable(function):
@@ -166,5 +166,5 @@ def callbacks_of(name: str, functions: Mapping[str, Any], state_dtype: np.dtype)
 
 
 def most_planes(history: int) -> int:
-    """Planes for which `encode_history` gets room, with so many earlier positions."""
+    """The number of planes for which `encode_history` gets room, with `history` earlier positions."""
     return 2 * (history + 1) + 8

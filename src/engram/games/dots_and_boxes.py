@@ -1,8 +1,8 @@
 """Dots and Boxes: players draw edges between dots; an edge that completes a box gains it and another move.
 
 The most boxes at the end win. An action is an edge, written from dot to dot, `a1b1`. The lattice has a place for each
-dot, edge and box; read row by row its edges are the odd places, so action e stands at place 2·e + 1. The bit of an edge
-is its action: a box with the top edge e has the edges e, e + columns, e + columns + 1 and e + 2·columns + 1.
+dot, edge and box. Read row by row, its edges are the odd places, so action e is at place 2·e + 1. The bit of an edge is
+its action: a box with the top edge e has the edges e, e + columns, e + columns + 1 and e + 2·columns + 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ state_dtype = np.dtype(
 
 @compiled(inline=True)
 def _num_boxes(drawn, tops, columns):
-    """Boxes whose four edges are drawn."""
+    """The number of boxes whose four edges are drawn."""
     sides = (drawn >> columns) & (drawn >> (columns + _1))
     return np.int64(popcount(drawn & sides & (drawn >> (columns + columns + _1)) & tops))
 
@@ -73,7 +73,7 @@ def outcome(state):
 
 @compiled(inline=True)
 def _standing(state):
-    """A word for the surplus and the player to move."""
+    """A word that encodes the surplus and the player to move."""
     return mix(np.uint64(2 * (state.surplus + 64) + state.player))
 
 
@@ -99,7 +99,7 @@ def canonical_hash(state):
 def _uniform(state, rng, moves, writes):
     room = np.int64(moves[0]) if writes else 0
     written = np.int64(0)
-    # Local numbers stay in registers, unlike the fields of a record.
+    # Local variables stay in registers, unlike the fields of a record.
     drawn, edges, tops, columns = state.drawn, state.edges, state.tops, np.uint64(state.columns)
     surplus, sign = state.surplus, 1 - 2 * state.player
     boxes = _num_boxes(drawn, tops, columns)

@@ -39,13 +39,13 @@ MOVES_LIMIT = 10**8
 
 
 def action_number(word: str, num_actions: int) -> int | None:
-    """The action that people write by its number; None: there is no such action."""
+    """The action that a text names by its number; None: there is no such action."""
     number = int(word) if word.isdecimal() and len(word) < 20 else num_actions
     return number if number < num_actions else None
 
 
 def action_named(text: str, names: Sequence[str]) -> int | None:
-    """The action whose name is `text`, else the first whose name differs in case or in the space around it."""
+    """The action whose name is `text`, else the first whose name differs only in case or in surrounding spaces."""
     if text in names:
         return names.index(text)
     word = text.strip().lower()
@@ -53,9 +53,9 @@ def action_named(text: str, names: Sequence[str]) -> int | None:
 
 
 def parsed_line(text: str, parse: Callable[[str], int], names: Iterable[str]) -> list[int]:
-    """The actions of a line, by a function of one word: words stand between spaces or commas.
+    """The actions of a line, by a function that parses one word; spaces or commas separate the words.
 
-    If that fails, and names of actions hold spaces, words stand between commas alone.
+    If that fails, and some names of actions contain spaces, only commas separate the words.
     """
     try:
         return [parse(word) for word in text.replace(",", " ").split()]
@@ -69,23 +69,24 @@ class Game:
     """A game of perfect information for one player, or for two with opposite aims, compiled.
 
     Args:
-      name: in results; `engram.game(name)` should make the game.
+      name: shown in results; `engram.game(name)` should make the game.
       state: the initial state: a NumPy record, or an array of one record.
       num_actions: actions are the integers 0 … num_actions-1; 1 to 65,535.
       max_moves: upper bound on the moves of a game from any state, ≥ 1.
       planes_shape: (channels, height, width) written by `encode`.
       max_history: earlier positions that `encode_history` can write, in planes of the same height and width.
-      symmetries: images of the board under which the rules are the same, the identity first; default: the identity.
+      symmetries: images of the board under which the rules stay the same, the identity first; default: the identity
+        alone.
       action_names: a text for each action; default: its number.
-      aliases: more spellings of actions.
+      aliases: other spellings of actions.
       render: from a state to a text diagram; default: the record's fields.
-      scene: the board as a picture, see `Scene`; None: the text diagram replaces it.
+      scene: the board as a picture, see `Scene`; None: the text diagram takes its place.
       parse_state: from a diagram to a state; None: the game reads no diagrams.
-      sound: whether a record from a file is a state of the game; see `is_sound`.
+      sound: a function that says whether a record from a file is a state of the game; see `is_sound`.
       constants: fields of the record that no move changes, such as the board's size; a state in which they differ
         is refused.
-      sizes: those of them that set the number of planes or their size; a network refuses other sizes. Default: all.
-      players: 1 or 2, without nature.
+      sizes: the constants that set the number of planes or their size; a network refuses other sizes. Default: all.
+      players: 1 or 2; nature does not count.
       bounds: (low, high) of all returns, for player 0; (-b, b) with two players. None, with one player: unknown; a
         search then learns them, if its preset says `bounds=learnt`.
       discount: γ in (0, 1] of returns.
@@ -94,12 +95,12 @@ class Game:
     Raises:
       InvalidGame: a size is out of range, or a function is missing or unknown.
 
-    Values are for player 0 in every compiled function, and for the player named in every method. They are in the game's
-    own units: those of its bounds.
+    Values are for player 0 in every compiled function, and for the named player in every method. They are in the game's
+    own units, those of its bounds.
     """
 
-    text: str | None = None  # its specification, if it is from a user's file
-    sources: str | None = None  # digest of that file and those that it imports; "": a named game; None: not known
+    text: str | None = None  # its specification, if it comes from a user's file
+    sources: str | None = None  # digest of that file and those that it imports; "": a named game; None: unknown
     compiled = True
     names_need_state = False  # whether the name of a move depends on the position before it
     players: int
@@ -169,7 +170,7 @@ class Game:
         self._sound = sound
 
     def _checked_symmetries(self, symmetries: Sequence[Symmetry]) -> list[Symmetry]:
-        """Symmetries of this game's sizes, which compiled code trusts."""
+        """The symmetries, checked to have this game's sizes, which compiled code trusts."""
         cells = len(self.symmetries[0].cells)
         for part in symmetries:
             if not isinstance(part, Symmetry) or len(part.actions) != self.num_actions:
@@ -182,7 +183,7 @@ class Game:
         self, name: str, num_actions: int, max_moves: int, planes_shape: tuple[int, int, int] | None, players: int,
         bounds: Any, discount: Any,
     ) -> None:  # fmt: skip
-        """Sets the numbers of a game; its symmetries are the identity.
+        """Sets the numbers of a game; its only symmetry is the identity.
 
         Raises:
           InvalidGame: a number is out of range.
@@ -236,7 +237,7 @@ class Game:
 
     @property
     def general_features(self) -> list[str]:
-        """What the game has beyond two players, outcomes in [-1, 1] at the end and no chance, in words."""
+        """In words, what the game has beyond two players, outcomes in [-1, 1] at the end and no chance."""
         parts = {
             "one player": self.players == 1,
             "chance": self.has("chance"),
@@ -248,17 +249,17 @@ class Game:
         return [part for part, holds in parts.items() if holds]
 
     def require_start(self) -> None:
-        """Refuses a game that starts from another position each time: a compiled one never does.
+        """Refuses a game that starts from a different position each time; a compiled game never does.
 
         Raises:
           InvalidGame: two initial states differ.
         """
 
     def require_plain(self, what: str) -> None:
-        """Refuses a game beyond two players and outcomes in [-1, 1] at the end.
+        """Refuses a game that has any of `general_features`.
 
         Raises:
-          InvalidParameter: `what`, the words before the verb, does not go with the game.
+          InvalidParameter: the game has one; `what` is the subject of the message.
         """
         if self.general_features:
             *parts, last = self.general_features
@@ -273,7 +274,7 @@ class Game:
         return callback.address if callback else 0
 
     def record(self, *functions: str) -> np.ndarray:
-        """The game for compiled code: (1,) of `game_dtype`.
+        """The game as a record for compiled code: (1,) of `game_dtype`.
 
         Args:
           functions: the optional functions that the caller uses (`encode`, `rollout`, …); only these are compiled.
@@ -288,7 +289,7 @@ class Game:
         return record
 
     def new_buffer(self) -> np.ndarray:
-        """A buffer for one state, as a search holds it (uint64 words)."""
+        """A buffer for one state in the form in which a search holds it (uint64 words)."""
         return np.zeros(self.state_bytes // 8, np.uint64)
 
     def write(self, buffer: np.ndarray, state: State) -> None:
@@ -301,7 +302,7 @@ class Game:
         return self._position(buffer)
 
     def same_size(self, states: np.ndarray) -> bool:
-        """Whether records (B,) have this game's type and sizes; cost: some bytes of each."""
+        """Whether records (B,) have this game's type and sizes; it reads a few bytes of each."""
         if states.dtype != self.state_dtype:
             return False
         rows = np.ascontiguousarray(states).view(np.uint8).reshape(len(states), states.itemsize)
@@ -311,14 +312,14 @@ class Game:
         )
 
     def is_like(self, other: Game) -> bool:
-        """Whether states, actions and planes of another game have the sizes that compiled code trusts."""
+        """Whether states, actions and planes of another game have this game's sizes, which compiled code trusts."""
         traits = "compiled", "state_dtype", "num_actions", "planes_shape"
         return all(getattr(self, trait) == getattr(other, trait) for trait in traits)
 
     def same(self, state: State, other: State) -> bool:
-        """Whether two states are equal, history included, in every byte that the game's `copy` takes over.
+        """Whether two states are equal, history included, in every byte that the game's `copy` copies.
 
-        `copy` reads the first one alone, so a record from a file is the second.
+        `copy` reads only the first one, so a record from a file must be the second.
         """
         content = self._checked(other).tobytes()
         if not self.has("copy"):
@@ -331,10 +332,10 @@ class Game:
         return target.tobytes() == before
 
     def raise_pending(self) -> None:
-        """Raises the first exception in this thread of the game's functions, or of compiled ones, since the last call.
+        """Raises this thread's first exception since the last call, from the game's functions or from compiled ones.
 
         Raises:
-          OperatorError: from compiled code. A Python game's own exception passes unchanged.
+          OperatorError: the exception is from compiled code. A Python game's own exception is raised unchanged.
         """
         raise_failure()
 
@@ -351,7 +352,7 @@ class Game:
         return sorted(buffer[: max(0, min(count, self.num_actions))].tolist())
 
     def legal_action(self, state: State, action: int | str) -> int:
-        """The number of a legal action, which is given by its number or its name.
+        """The number of a legal action that is given by its number or its name.
 
         Raises:
           IllegalAction: the action is not legal here.
@@ -385,7 +386,7 @@ class Game:
         return not self.legal_actions(state)
 
     def to_play(self, state: State) -> int:
-        """The player to move: 0 (as a rule the first player) or 1; 2 (`NATURE`) where the game draws."""
+        """The player to move: 0 (usually the first player) or 1; 2 (`NATURE`) where nature moves."""
         return int(self._call("to_play", self._checked(state).ctypes.data))
 
     def outcome(self, state: State, player: int = 0) -> float:
@@ -419,10 +420,10 @@ class Game:
         return [weight / total for weight in weights]
 
     def drawn(self, state: State, number: float) -> int:
-        """Nature's action here for a number in [0, 1): the same number gives the same action.
+        """Nature's action here, drawn by a number in [0, 1): the same number gives the same action.
 
         Raises:
-          InvalidGame: nature does not move here. InvalidParameter: another number.
+          InvalidGame: nature does not move here. InvalidParameter: the number is outside [0, 1).
         """
         if not 0.0 <= number < 1.0:
             raise InvalidParameter(f"nature draws by a number in [0, 1), not {number!r}")
@@ -432,7 +433,7 @@ class Game:
         return self.legal_actions(state)[min(place, likely[-1])]
 
     def line_return(self, actions: Sequence[int], state: State | None = None) -> float:
-        """The return, for player 0, of a line that ends the game, from `state` (default the start).
+        """The return, for player 0, of a line from `state` (default: the start) to the end of the game.
 
         Raises:
           IllegalAction: a move is not legal. InvalidState: the line does not end the game.
@@ -441,7 +442,7 @@ class Game:
         return rewards + factor * self.outcome(end)
 
     def rewards_of(self, actions: Sequence[int], state: State | None = None) -> tuple[float, float, State]:
-        """The discounted rewards of a line for player 0, the discount after it, and the state at its end.
+        """The discounted rewards of a line for player 0, the discount factor at its end, and the state there.
 
         Raises:
           IllegalAction: a move is not legal.
@@ -459,7 +460,7 @@ class Game:
         return int(self._call("hash", self._checked(state).ctypes.data))
 
     def canonical_hash(self, state: State) -> int:
-        """A 64-bit number, equal for all images of a position; a game without `canonical_hash` gives its hash."""
+        """A 64-bit number, equal for all images of a position; in a game without `canonical_hash` it is the hash."""
         name = "canonical_hash" if "canonical_hash" in self.callbacks else "hash"
         return int(self._call(name, self._checked(state).ctypes.data))
 
@@ -470,14 +471,14 @@ class Game:
         return str(action)
 
     def move_names(self, actions: Sequence[int], state: State | None = None) -> list[str]:
-        """The moves of a line as people write them, from `state` (default the start)."""
+        """The moves of a line as people write them, from `state` (default: the start)."""
         return [self.action_name(action) for action in actions]
 
     def parse_action(self, text: str, state: State | None = None) -> int:
         """The action that people write as `text`: its name, an alias, or its number if actions have no names.
 
         Args:
-          state: the position before it, for games whose names depend on it.
+          state: the position before the action, for games whose names depend on it.
 
         Raises:
           IllegalAction: no action has this name.
@@ -495,7 +496,7 @@ class Game:
     def parse_moves(self, text: str, state: State | None = None, *, alternatives: bool = False) -> list[int]:
         """The actions of a line from `state`, separated by spaces or commas; one-letter names need no separator.
 
-        Where names hold spaces, commas alone may separate. With `alternatives` each is a move from `state` itself.
+        Where names contain spaces, commas alone separate them. With `alternatives`, each is a move from `state` itself.
         """
         if self._action_names is not None and all(len(name) == 1 for name in self._action_names):
             text = " ".join("".join(text.replace(",", " ").split()))
@@ -505,7 +506,7 @@ class Game:
         """The state after several moves, each checked.
 
         Raises:
-          IllegalAction: a move is not legal; the sentence says which.
+          IllegalAction: a move is not legal; the message says which.
         """
         current = self.initial_state() if state is None else state
         actions = self.parse_moves(moves, current) if isinstance(moves, str) else moves
@@ -520,32 +521,32 @@ class Game:
         """A text diagram of the state.
 
         Raises:
-          InvalidGame: the game's function gives no text.
+          InvalidGame: the game's `render` does not return a text.
         """
         state = self._checked(state)
         if self._render is not None:
-            text = self._render(self._position(state).view(np.ndarray))  # a copy, which it may change
+            text = self._render(self._position(state).view(np.ndarray))  # a copy, which the function may change
             if not isinstance(text, str):
                 raise InvalidGame(f"{self.name}: render must return a text, not {text!r}")
             return text
         return "\n".join(f"{name}: {state[name]}" for name in self.state_dtype.names or ())
 
     def drawing(self, state: State, *, last: int | None = None, heat: Mapping[int, Heat] | None = None) -> Markup:
-        """The state as `Position.picture` draws it; that of a plain Python game in letters."""
+        """The state as `Position.picture` draws it; a plain Python game is shown as its text diagram."""
         return state.picture(last=last, heat=heat) if isinstance(state, Position) else in_letters(self.render(state))
 
     def player_names(self) -> tuple[str, str]:
-        """The players in sentences: by their colours, if the game has a scene."""
+        """The players' names in sentences: their colours, if the game has a scene."""
         return self.scene.players if self.scene is not None else ("the first player", "the second player")
 
     def standing(self, state: State) -> str:
-        """A position in words: the player to move, or the end of the game; and the note of its scene."""
+        """A position in words: the player to move, or how the game ended; and the note of its scene."""
         note = self.scene.note(state) if self.scene is not None and self.scene.note is not None else ""
         if not self.is_over(state):
             mover = "nature" if self.to_play(state) == NATURE else self.player_names()[self.to_play(state)]
             words = f"{mover} to move" if self.players == 2 or mover == "nature" else "the player to move"
         elif self.has("reward"):
-            words = "over"  # a position does not know the rewards on the way to it
+            words = "over"  # a position does not hold the rewards on the way to it
         elif self.players == 1:
             words = f"over, outcome {self.outcome(state):g}"
         else:
@@ -557,7 +558,7 @@ class Game:
         """The state that a diagram shows.
 
         Raises:
-          InvalidState: the game reads no diagrams, or this one shows no position of it.
+          InvalidState: the game reads no diagrams, or this one does not show a position of the game.
         """
         if not isinstance(diagram, str):
             raise InvalidState(f"{self.name}: a diagram is a text, not {diagram!r}")
@@ -566,10 +567,10 @@ class Game:
         return self._parse_state(diagram)
 
     def is_sound(self, state: State) -> bool:
-        """Whether a record from a file is a state of the game, so that compiled code may take it.
+        """Whether a record from a file is a state of the game, so that compiled code may use it.
 
-        The game's own `sound` decides. Without it the start is a state, and so is a record that its own diagram
-        reproduces. A game that reads no diagrams accepts every record.
+        The game's own `sound` decides. Without one, the start is a state, and so is a record that is read back
+        unchanged from its own diagram. A game that reads no diagrams accepts every record.
         """
         try:
             state = self._checked(state)
@@ -595,7 +596,7 @@ class Game:
         return [float(weights[action]) for action in legal]
 
     def _position(self, content: np.ndarray) -> Position:
-        """A position of an array's first bytes, copied: NumPy copies a record field by field, ten times as slowly."""
+        """A position from a copy of an array's first bytes; NumPy copies a record field by field, ten times slower."""
         position = np.ndarray((), self.state_dtype, bytearray(content.tobytes())).view(Position)
         position.game = self
         return position
@@ -617,7 +618,7 @@ class Game:
 
 
 def random_action(game: Game, state: State, rng: random.Random) -> int:
-    """A legal action, all equally likely; where nature moves, drawn by its probabilities."""
+    """A legal action drawn uniformly; where nature moves, by the game's probabilities."""
     if game.has("chance") and game.to_play(state) == NATURE:
         return game.drawn(state, rng.random())
     return rng.choice(game.legal_actions(state))

@@ -1,7 +1,8 @@
 """Hex on rhombi of 2×2 to 19×19 cells: Black joins top and bottom, White left and right; there are no draws.
 
 Black is player 0 and moves first; there is no swap. An action is row·size + column, row 0 on top, written by column and
-row, `a1` in the top left corner. Neighbours of a cell are those beside it, above and above right, below and below left.
+row, `a1` in the top left corner. The neighbours of a cell are left and right of it, above, above right, below, and
+below left.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ MAX_SIZE = 19
 MAX_CELLS = MAX_SIZE * MAX_SIZE
 LETTERS = "abcdefghijklmnopqrs"
 DOWN, RIGHT = np.array([-1, -1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, -1, -1])
-"""Rows down and columns to the right of the six neighbours."""
+"""The steps to the six neighbours, in rows down and columns to the right."""
 
 state_dtype = np.dtype(
     [
-        ("key", np.uint64),  # exclusive or of the stones' words
+        ("key", np.uint64),  # exclusive or of the stones' random words
         ("size", np.int16),
         ("num_moves", np.int16),
         ("winner", np.int16),  # -1: the game goes on
@@ -40,7 +41,7 @@ state_dtype = np.dtype(
 
 @compiled(inline=True)
 def _head(chain, at):
-    """The head of a chain: the same for all its stones and edges."""
+    """The head of the chain that an element belongs to: the same for all its stones and edges."""
     while chain[at] != at:
         chain[at] = chain[chain[at]]
         at = np.int64(chain[at])
@@ -145,7 +146,7 @@ def _shuffled(state, rng):
 
 @compiled(inline=True)
 def _spread(cells, reached):
-    """The reached cells of a row, and those joined to them along it."""
+    """The reached cells of a row, and the cells joined to them along the row."""
     while True:
         more = (reached | reached << np.uint32(1) | reached >> np.uint32(1)) & cells
         if more == reached:
@@ -155,7 +156,7 @@ def _spread(cells, reached):
 
 @compiled(inline=True)
 def _black_joins(state):
-    """Whether black stones, the bits of `rows`, join top and bottom; a flood from the top, row by row."""
+    """Whether the black stones, the bits of `rows`, join top and bottom; floods from the top, row by row."""
     size = np.int64(state.size)
     rows, reached = state.rows, state.reached
     reached[0] = rows[0]
@@ -178,7 +179,7 @@ def _black_joins(state):
 
 
 def rollout(state, rng):
-    """Fills the board: the winner of a full board is the player who joined their edges first."""
+    """Fills the board, which does not change the winner: only one player can join their edges."""
     size = np.int64(state.size)
     count = _shuffled(state, rng)
     mover = np.int64(state.num_moves & 1)
@@ -216,10 +217,10 @@ def encode(state, planes):
 
 
 def hex(size: int = 11) -> Game:
-    """Hex on size × size, 2 to 19, without swap.
+    """Hex on a board of size × size, 2 to 19, without swap.
 
     Raises:
-      InvalidSpecification: another size.
+      InvalidSpecification: the size is not allowed.
     """
     size = check_whole("the side of a Hex board", size, 2, MAX_SIZE, InvalidSpecification)
     cells = size * size
@@ -266,7 +267,7 @@ def _is_sound(state: np.ndarray, initial: np.ndarray) -> bool:
 
 
 def _heads(chain: np.ndarray) -> list[int]:
-    """The head of each element: nine jumps, each twice as long as the one before, pass all 365 of them."""
+    """The head of each element: nine jumps, each twice as long as the one before, span all 365 elements."""
     heads = chain
     for _ in range(9):
         heads = heads[heads]

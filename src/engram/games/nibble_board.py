@@ -1,7 +1,8 @@
 """The board of 2048 in one 64-bit word, four bits a cell: a slide moves all lines at once, without branches or tables.
 
-Cell c of the board, row by row from the top left, is the four bits from 4·c on: the exponent of its tile, 0 where it is
-free. A step of a slide treats one place of all four lines together; masks select the lines that it concerns.
+Cell c of the board, row by row from the top left, is the four bits from bit 4·c on. They hold the exponent of its tile,
+or 0 if the cell is free. A step of a slide handles one place of all four lines together; masks select the lines that it
+affects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Othello on 4×4, 6×6 or 8×8: a move turns over the opponent's stones that it encloses; most stones at the end win.
 
-Black is player 0 and moves first. An action is row·size + column, row 0 on top, and the bit of its cell; size² is the
-pass, legal only without another move. The game ends when neither side can move.
+Black is player 0 and moves first. An action is row·size + column, row 0 on top, and is also the bit of its cell; size²
+is the pass, legal only if there is no other move. The game ends when neither side can move.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ state_dtype = np.dtype(
 
 @compiled(inline=True)
 def _step(size, line):
-    """The distance of neighbours: in a row, on the two diagonals, in a column."""
+    """The distance in bits between neighbours along a line: a row, one of the two diagonals, or a column."""
     if line == 0:
         return _1
     return size if line == 3 else size + np.uint64(2 * line) - np.uint64(3)
@@ -46,7 +46,7 @@ def _step(size, line):
 
 @compiled(inline=True)
 def _rows_from(start, enemies, step, size):
-    """The enemies in a row next to the stones of `start`, in both directions of a line, as two words."""
+    """The unbroken enemies next to the stones of `start`, in both directions of a line, as two words."""
     up = enemies & (start << step)
     down = enemies & (start >> step)
     for _ in range(size - np.uint64(3)):
@@ -181,7 +181,7 @@ def othello(size: int = 8) -> Game:
     """Othello on size × size; size is 4, 6 or 8.
 
     Raises:
-      InvalidSpecification: another size.
+      InvalidSpecification: the size is not allowed.
     """
     size = check_whole("the side of an Othello board", size, kind=InvalidSpecification)
     if size not in (4, 6, 8):

@@ -1,16 +1,17 @@
 """A synthetic game tree with known values: noise of a simulation and similarity of positions are parameters.
 
 Every position has `branching` moves, players alternate, and the game ends after `depth` moves. Values are made from the
-root down: one move keeps the position's value, each other costs its mover up to `gap`. So each position's minimax value
-is in its state, and a search can be measured against truth at any size.
+root down: one move keeps the position's value, each other costs its mover up to `gap`. So each position's state holds
+its minimax value, and a search can be measured against the true value at any size.
 
-A simulation's mean is that value, and its deviation `noise`; with noise 1 it is a win or a loss. Features (`encode`)
-are those of the value plus an error of the position's own, so that positions that look alike differ in value by about
-`similarity`. With `sibling_likeness` they keep a part of what the parent's show, as features of a whole board do.
+A simulation's mean is that value, and its standard deviation is `noise`; with noise 1 it is a win or a loss. Features
+(`encode`) show the value plus an error of the position's own, so that positions that look alike differ in value by
+about `similarity`. With `sibling_likeness`, they keep a part of what the parent's features show, as features of a whole
+board do.
 
 Source: after Kocsis and Szepesvári, "Bandit based Monte-Carlo planning", 2006 (P-games).
-Deviation: values are made from the root down and not summed from moves to the leaves, because sums give no truth inside
-a large tree; noise and likeness are ours.
+Deviation: values are made from the root down, not summed from moves to the leaves, because sums leave the true values
+inside a large tree unknown; noise and likeness are ours.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ state_dtype = np.dtype(
     [
         ("key", np.uint64),  # identifies the path from the root
         ("value", np.float64),  # minimax value for player 0
-        ("appearance", np.float64),  # the value that features show, but for their error
+        ("appearance", np.float64),  # the value that features show, apart from their error
         ("num_moves", np.int64),
         ("branching", np.int64),
         ("depth", np.int64),
@@ -88,14 +89,14 @@ def _simulate(state, rng):
     work = state.key
     for _ in range(state.cost):
         work = mix(work)
-    # The draw depends on the work, so that no compiler omits it.
+    # The draw depends on the work, so that no compiler removes it.
     draw = random_float(rng)
     if work & np.uint64(1):
         draw = 1.0 - draw
     spread = min(state.noise, math.sqrt(1.0 - state.value * state.value))
     if spread == 0.0:
         return state.value
-    # Two values of this mean and deviation. Where a bound shortens the step out, the step back is longer.
+    # Two values with this mean and deviation. Where a bound shortens the step in one direction, the other is longer.
     out = min(spread, 1.0 - abs(state.value))
     back = spread * spread / out
     step = out if draw * (out + back) < back else -back
@@ -107,7 +108,7 @@ def rollout(state, rng):
 
 
 def rollout_moves(state, rng, moves):
-    """The same simulation: it plays no moves, so rules that learn from a rollout's moves learn from the tree alone."""
+    """The same simulation: it plays no moves, so rules that learn from a rollout's moves learn only from the tree."""
     moves[0] = 0
     return _simulate(state, rng)
 
@@ -128,13 +129,14 @@ def p_game(
     """A synthetic tree of known values, noise and likeness (P-game).
 
     Args:
-      branching: moves of a position, 2 to 1000. depth: moves of a game, 1 to 1000.
+      branching: moves in a position, 2 to 1000. depth: moves in a game, 1 to 1000.
       gap: a move that is not the best costs its mover up to this, in (0, 2].
-      noise: σ of a simulation, in [0, 1]; at a value v at most sqrt(1 - v²), that of a win or a loss.
+      noise: σ of a simulation, in [0, 1]; at a value v at most sqrt(1 - v²), the deviation of a win or a loss.
       similarity: ε in [0, 2]: positions with equal features differ in value by up to 2ε (without sibling_likeness).
       cost: work of a simulation, about a nanosecond each, 0 to 10⁹.
       seed: of the tree, 0 to 2⁶³ - 1.
-      sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·(what the parent's show), and their own error.
+      sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·(what the parent's features show), plus their own
+        error.
 
     The value of any state for player 0 is its field `value`; that of the start is 0.
 

@@ -87,7 +87,7 @@ def position_hash(state):
 
 @compiled(inline=True)
 def _holds_at(goal, mine, theirs):
-    """The sum at which a good player holds: to the end near the goal, else enough to keep pace."""
+    """The sum at which a good player holds: near the goal only a win, else enough to keep pace."""
     if max(mine, theirs) >= goal - 29:
         return goal - mine
     return 21 + (theirs - mine) // 8
@@ -95,12 +95,12 @@ def _holds_at(goal, mine, theirs):
 
 @compiled(inline=True)
 def _play_out(state, rng, heavy):
-    # Local numbers stay in registers, unlike the fields of a record.
+    # Local variables stay in registers, unlike the fields of a record.
     goal, sides, moves = state.goal, state.sides, state.moves
     mine, theirs, turn, rolls = state.scores[state.player], state.scores[1 - state.player], state.turn, state.rolls
     sign = 1.0 - 2.0 * state.player
     while moves < MAX_MOVES and mine + turn < goal:
-        # One number for a player's choice and the die: below 0 holds, else it is the face.
+        # One number for a player's choice and the die: below 0 the player holds, else it is the face.
         if rolls != 0 or turn == 0 or heavy:
             face = np.int64(random_below(rng, sides))
         else:
@@ -126,7 +126,7 @@ def rollout(state, rng):
 
 
 def heavy_rollout(state, rng):
-    """Both players hold at 21 plus an eighth of their lag; from 29 points before the goal on they race to the end.
+    """Both players hold at 21 plus an eighth of their deficit; once either is within 29 points of the goal, they race.
 
     Source: "end race or keep pace" of Neller and Presser, "Practical play of the dice game Pig", 2010, for 100 points.
     """

@@ -1,7 +1,7 @@
 """Any Python object as a game: slower than a compiled one, in the same search.
 
-The kernel calls a game's functions by address; here these addresses lead back into Python. A table holds the states, by
-the addresses of the search's buffers. So selection, expansion, backup and memory run the same machine code as for a
+The kernel calls a game's functions by address; here these addresses lead back into Python. A table maps the addresses
+of the search's buffers to the states. So selection, expansion, backup and memory run the same machine code as for a
 compiled game.
 """
 
@@ -55,7 +55,7 @@ class GameState(Protocol):
 
 
 def shortened(value: object) -> str:
-    """The beginning of a value's text; Python writes no whole number of more than 4,300 digits."""
+    """The beginning of a value's text; Python refuses to write whole numbers of more than 4,300 digits."""
     try:
         text = repr(value)
     except ValueError:
@@ -64,9 +64,9 @@ def shortened(value: object) -> str:
 
 
 def diagram_of(state: Any) -> str:
-    """The text of a position that is a Python object, or its attributes where its class writes none."""
+    """The text of a position that is a Python object; its attributes if its class defines no text."""
     kind: Any = type(state)
-    # Arrays in full: positions of equal text are equal for a search.
+    # Arrays are written in full: positions of equal text are equal for a search.
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         if kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__:
             method = "__repr__" if kind.__str__ is object.__str__ else "__str__"
@@ -88,10 +88,10 @@ class PythonGame(Game):
 
     Args:
       name: in results.
-      initial: makes a new initial state, the same each time (nature draws); it may be the class of the states.
+      initial: makes a new initial state, the same each time (draws are nature's moves); it may be the states' class.
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound on the moves of a game.
-      action_name, parse_action: actions as people write them; default the number.
+      action_name, parse_action: actions as people write them; default: the number.
       is_over: whether a state is over; default: it has no legal actions.
       rollout: from (state, seed) to the outcome for player 0 of a uniformly random game; it may change the state.
         Default: a game by `legal_actions` and `play`.
@@ -99,10 +99,10 @@ class PythonGame(Game):
         memories compare positions by them.
       players, bounds, discount: as for `Game`.
 
-    The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions; default: of its
-    diagram), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram; default: its attributes).
-    Two more methods go beyond outcomes at the end: `chance()`, weights ≥ 0 of the legal actions in their order, where
-    nature moves; and `reward()`, that of the last move for player 0, 0 before any.
+    The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions; default: the hash
+    of its diagram), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram; default: its
+    attributes). Two more methods go beyond outcomes at the end: `chance()` returns weights ≥ 0 of the legal actions, in
+    their order, where nature moves; `reward()` returns the reward of the last move for player 0, 0 before any move.
 
     Cost: about 1 µs for each call of a function, besides the game's own time. A simulation plays all moves of its path.
     """
@@ -168,7 +168,7 @@ class PythonGame(Game):
     # ------------------------------------------------------------- called by the kernel, by address
 
     def guarded(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
-        """The function for machine code, which no exception can cross: `raise_pending` raises the exception later."""
+        """The function in a form for machine code, which no exception can cross; `raise_pending` raises it later."""
 
         @may_be_interrupted
         def wrapped(*arguments: int) -> Any:
@@ -244,7 +244,7 @@ class PythonGame(Game):
         return number
 
     def writer(self, name: str, function: Callable[[Any], Any], count: int) -> Any:
-        """A function of a position to `count` numbers, as a C function `(state, numbers) -> 0` that writes float32."""
+        """A function from a position to `count` numbers, as a C function `(state, numbers) -> 0` writing float32."""
         integer = ctypes.c_int64
         return ctypes.CFUNCTYPE(integer, integer, integer)(self.guarded(self._writing(name, function, count), -1))
 
@@ -278,7 +278,7 @@ class PythonGame(Game):
         try:
             return (self._random_return if has_more else self._random_outcome)(state, random.Random(seed).random)
         except TypeError:
-            self._checked_actions(state)  # an answer that is no list has no length
+            self._checked_actions(state)  # an answer that is not a list has no length
             raise
 
     def _random_outcome(self, state: Any, draw: Callable[[], float]) -> float:
@@ -306,7 +306,7 @@ class PythonGame(Game):
         raise self._too_long(answer)
 
     def _too_long(self, answer: Any) -> InvalidGame:
-        """Why a random game did not end; `answer` is that of its last move."""
+        """The error that says why a random game did not end; `answer` is what `play` returned for its last move."""
         self._check_in_place(answer)
         return InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
 
@@ -325,11 +325,11 @@ class PythonGame(Game):
         return self._copied(self._states[buffer.ctypes.data])
 
     def held(self, buffer: np.ndarray) -> Any:
-        """The state in a buffer itself, where the buffer's next state is another object."""
+        """The state in a buffer, not a copy; for use where the buffer's next state is another object."""
         return self._states[buffer.ctypes.data]
 
     def forgetting(self, address: int) -> Callable[[], object]:
-        """A function that drops the state of a buffer which is about to be freed; it does not keep this game alive."""
+        """A function that drops the state of a buffer that is about to be freed; it does not keep this game alive."""
         return partial(self._states.pop, address, None)
 
     def same(self, state: Any, other: Any) -> bool:
@@ -364,7 +364,7 @@ class PythonGame(Game):
     def to_play(self, state: Any) -> int:
         player = self._checked_object(state).to_play()
         if type(player) is int and 0 <= player < self.players:
-            return player  # each move of a rollout asks, and the checks below take longer than a small game
+            return player  # each move of a rollout asks this, and the checks below take longer than a small game
         if not isinstance(player, SupportsIndex) or player not in self.movers:
             movers = " or ".join("2 (nature)" if mover == NATURE else str(mover) for mover in self.movers)
             remedy = "; the method chance() makes 2 nature" if player == NATURE else ""
@@ -447,7 +447,7 @@ class PythonGame(Game):
         return isinstance(state, self._kind)
 
     def require_start(self) -> None:
-        """See `Game`. If a copy has another hash, hashes tell nothing. Addresses of objects in texts do not count."""
+        """See `Game`. If a copy has another hash, hashes prove nothing. Addresses of objects in texts do not count."""
 
         def mark(state: Any) -> Any:
             return self.hash(state) if hasattr(state, "hash") else _ADDRESS.sub("", self.render(state))

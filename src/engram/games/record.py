@@ -12,14 +12,14 @@ from engram.native.jit import compiled
 from engram.rng import random_below, random_float, rng_dtype
 
 NATURE = 2
-"""The player of random moves."""
+"""The player number of nature."""
 SLACK = 64
 """Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
 
 
 @compiled(inline=True)
 def nowhere():
-    """The `moves` of a rollout that writes none."""
+    """The `moves` argument for a rollout whose moves are not wanted."""
     return pointer_at(np.int64(0), np.int32)
 
 
@@ -62,10 +62,10 @@ def copy_state(game, target, source):
 
 @compiled
 def draw_action(game, state, rng, actions, count, weights):
-    """An action of nature, drawn by its weights from `count` legal ones; -1 if the weights are not valid.
+    """An action of nature, drawn from `count` legal ones by their weights; -1 if the weights are not valid.
 
     Args:
-      state, actions, weights: addresses; of int32 actions, and of float32 weights by action, which are filled.
+      state, actions, weights: addresses of the state, of int32 actions, and of room for float32 weights by action.
     """
     legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
     shares = carray(pointer_at(weights, np.float32), (game.num_actions,))
@@ -95,11 +95,12 @@ def random_return(game, state, rng, actions, weights, moves, policy, parameters)
     """The return of a random game from a state to its end, through the game's functions; nan on failure.
 
     Args:
-      state: address, changed. rng: address. actions, weights: as in `draw_action`; without chance weights may be 0.
-      moves: address of an int32 buffer for `note`, which gets the players' moves; 0: none written.
+      state: address; the state changes. rng: address. actions, weights: as in `draw_action`; without chance, weights
+        may be 0.
+      moves: address of an int32 buffer for `note`, which gets the players' moves; 0: none are written.
       policy, parameters: addresses of a `rollout` operator, which chooses the players' moves (among the game's
-        `rollout_actions`, if it has those), and of its numbers; 0: all legal moves are equally likely. Nature draws by
-        its weights.
+        `rollout_actions`, if it has that function), and of its numbers; 0: all legal moves are equally likely. Nature
+        draws by its weights.
     """
     legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
     generator = record_at(rng, rng_dtype)

@@ -1,7 +1,7 @@
 """SameGame: a move takes n ≥ 2 neighbouring tiles of one colour for (n-2)² points, and the tiles above fall down.
 
 One player. Empty columns close up to the left. The game ends when no two neighbours have the same colour; clearing the
-board earns 1,000 points more. An action is the lowest cell of a group in its leftmost column: column·rows + height.
+board earns another 1,000 points. An action is the lowest cell of a group in its leftmost column: column·rows + height.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_SIDE, MOST_COLOURS = 20, 9
 CELLS = MOST_SIDE**2
 LETTERS = "abcdefghijklmnopqrst"
 BOARDS = Path(__file__).with_name("same_game_boards.txt")
-"""The 20 boards of the literature, 15 × 15 with five colours: one a line, row by row from the top."""
+"""The 20 boards of the literature, 15 × 15 with five colours: one per line, row by row from the top."""
 
 state_dtype = np.dtype(
     [
@@ -72,7 +72,7 @@ def _fill(state, cell, marks, stack):
 
 @compiled
 def _groups(state, tabu, actions):
-    """Writes the actions of all groups whose colour is not `tabu` (0: of all groups); returns their number."""
+    """Writes the actions of all groups whose colour is not `tabu` (0: no colour is); returns their number."""
     marks = np.zeros(CELLS, np.int8)
     stack = np.empty(CELLS, np.int64)
     count = 0
@@ -175,7 +175,7 @@ def rollout(state, rng):
 
 
 def heavy_rollout(state, rng):
-    """Uniform moves, but groups of the colour with the most tiles wait and grow until no other group is left.
+    """Plays uniformly, but leaves groups of the colour with the most tiles to grow until no other group is left.
 
     Source: "TabuColorRandom" of Schadd, Winands, van den Herik, Chaslot and Uiterwijk, "Single-player Monte-Carlo tree
     search", 2008.
@@ -188,11 +188,11 @@ def heavy_rollout(state, rng):
 
 
 def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 15, colours: int = 5) -> Game:
-    """SameGame for one player: the literature's 20 boards by number, or random ones by seed.
+    """SameGame for one player: the 20 boards of the literature by number, or random boards by seed.
 
     Args:
-      position: of the standard boards, 1 to 20, which are 15 × 15 with 5 colours.
-      seed: 0: a standard board; else the seed of a board whose tiles are uniform over the colours.
+      position: the number of a standard board, 1 to 20; these are 15 × 15 with 5 colours.
+      seed: 0 for a standard board; else the seed of a board whose tiles have uniformly random colours.
       rows, columns: of a random board, 2 to 20. colours: 1 to 9.
 
     The bounds are 0 and the score if each colour were one group. Few games come close, so a search does better with

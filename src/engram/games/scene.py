@@ -29,19 +29,20 @@ class Scene:
       shape: `points` where lines cross; `squares`; `hexagons`, each row half a cell further to the right; `columns`, in
         which pieces fall; `lattice`, dots at even rows and columns with edges between them and boxes inside.
       rows, columns: of cells.
-      marks: from a state to one mark a cell, row 0 on top: EMPTY, FIRST, SECOND, DRAWN or one of COLOURS.
-      places: by action, its cells row·columns + column: one where a piece is put, two where it moves from the first to
-        the second; none for an action without a place, such as a pass. In `columns` the place is the top of a column.
+      marks: a function from a state to one mark for each cell, row 0 on top: EMPTY, FIRST, SECOND, DRAWN or one of
+        COLOURS.
+      places: for each action, its cells row·columns + column: one cell if a piece is put there, two if a piece moves
+        from the first to the second, none for an action such as a pass. In `columns` the place is the top of a column.
       column_names, row_names: along the edges of the board; empty: none.
-      pieces: `stones`, `discs`, `pawns`, `edges`; `checkers`, of which several stand on a cell; `tiles`, which a
-        move takes together with all alike around them; or `numbers`, tiles that show their count.
-      players: the names of player 0 and player 1 by their colours.
-      note: from a state to a line under the board; empty: none.
-      cell_names: of boards whose rows and columns do not name their cells; empty: they do.
-      counts: from a state to the number of pieces on each cell; None: one wherever a mark is.
+      pieces: `stones`, `discs`, `pawns`, `edges`; `checkers`, several of which can stand on a cell; `tiles`, which a
+        move takes together with all connected tiles of their kind; or `numbers`, tiles that show their count.
+      players: the names of player 0 and player 1, their colours.
+      note: a function from a state to a line of text under the board; empty: no line.
+      cell_names: for boards whose rows and columns do not name their cells; empty: they do.
+      counts: a function from a state to the number of pieces on each cell; None: one wherever there is a mark.
 
     Raises:
-      InvalidGame: a shape or pieces of another name, a size below 1, or a place beyond the board.
+      InvalidGame: an unknown name of a shape or of pieces, a size below 1, or a place off the board.
     """
 
     shape: str
@@ -80,10 +81,10 @@ class Scene:
         return self.rows * self.columns
 
     def drawn(self, state: Any) -> tuple[str, list[int] | None]:
-        """The marks and the counts of a position, if there are any.
+        """The marks of a position, and its counts, if there are any.
 
         Raises:
-          InvalidGame: not one known mark, or not one number, a cell.
+          InvalidGame: a cell does not have exactly one known mark, or exactly one number.
         """
         marks, counts = self.marks(state), self.counts(state) if self.counts else None
         if not isinstance(marks, str) or len(marks) != self.num_cells or not _MARKS.issuperset(marks):
@@ -99,7 +100,7 @@ class Scene:
         return marks, numbers
 
     def board(self) -> dict[str, Any]:
-        """All that no move changes, as plain data."""
+        """Everything that no move changes, as plain data."""
         return {
             "shape": self.shape, "rows": self.rows, "columns": self.columns,
             "places": [list(cells) for cells in self.places], "column_names": list(self.column_names),
@@ -114,5 +115,5 @@ def cell_places(cells: int, others: int = 0) -> list[list[int]]:
 
 
 def bit_marks(first: int, second: int, cells: int) -> str:
-    """Marks of two words of bits, bit k for cell k."""
+    """The marks that two words of bits stand for, bit k for cell k."""
     return "".join(FIRST if first >> k & 1 else SECOND if second >> k & 1 else EMPTY for k in range(cells))

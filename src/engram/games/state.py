@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engram.games.game import Game
 
 State = Any
-"""A position: for a compiled game a `Position` of the game's dtype, else the game's own object."""
+"""A position: a `Position` of the game's dtype for a compiled game, else the game's own object."""
 
 
 class Position(np.ndarray):
@@ -38,7 +38,7 @@ class Position(np.ndarray):
     def __repr__(self) -> str:
         plain, game = self.view(np.ndarray), self._rules
         if game is not None and not self.shape:
-            with suppress(EngramError):  # bytes that are no position
+            with suppress(EngramError):  # bytes that are not a position
                 return f"<{game.name}: {game.standing(plain)}>"
         return repr(plain)
 
@@ -50,13 +50,13 @@ class Position(np.ndarray):
         return format(str(self), specification)
 
     def picture(self, *, last: int | None = None, heat: Mapping[int, Heat] | None = None) -> Markup:
-        """The position as an SVG element; where the game has no scene, its diagram in letters.
+        """The position as an SVG element; if the game has no scene, its text diagram.
 
         Args:
-          last: the action that led to it. heat: of actions.
+          last: the action that led to it. heat: by action.
 
         Raises:
-          IllegalAction: an action that the game does not have, where it has a scene.
+          IllegalAction: the game has a scene, and no such action.
         """
         game, plain = self._rules, self.view(np.ndarray)
         if game is None or game.scene is None:

@@ -19,7 +19,7 @@ class Symmetry:
       cells: (height·width,) the image of each cell. actions: (num_actions,) the image of each action.
 
     Raises:
-      InvalidParameter: one of them is not a permutation of 0, …, n-1.
+      InvalidParameter: `cells` or `actions` is not a permutation of 0, …, n-1.
     """
 
     cells: np.ndarray
@@ -43,7 +43,7 @@ def identity(num_cells: int, num_actions: int) -> Symmetry:
 
 
 def board_symmetries(rows: int, columns: int, num_actions: int) -> list[Symmetry]:
-    """The 8 symmetries of a square board, or 4 of another; actions are cells, then fixed ones such as a pass."""
+    """The 8 symmetries of a square board, or the 4 of any other; actions are cells, then fixed ones such as a pass."""
     symmetries = []
     board = np.arange(rows * columns).reshape(rows, columns)
     for transposed in (False, True) if rows == columns else (False,):
@@ -71,7 +71,7 @@ HIGHEST = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @compiled(inline=True)
 def num_images(rows, columns, gravity):
-    """The number of symmetries of a board: 2 with gravity, 8 for a square, else 4; `image` takes them from 0 on."""
+    """The number of symmetries of a board: 2 with gravity, 8 for a square, else 4; `image` numbers them from 0."""
     if gravity:
         return 2
     return 8 if rows == columns else 4
@@ -79,7 +79,7 @@ def num_images(rows, columns, gravity):
 
 @compiled(inline=True)
 def image(symmetry, row, column, rows, columns):
-    """The image of a cell: bit 0 of `symmetry` mirrors the columns, bit 1 the rows, bit 2 then transposes."""
+    """The image of a cell: bit 0 of `symmetry` mirrors the columns, bit 1 the rows, and bit 2 then transposes."""
     if symmetry & 1:
         column = columns - 1 - column
     if symmetry & 2:

@@ -1,8 +1,8 @@
 """2048: tiles slide on a 4×4 board, and equal ones merge for their sum; then nature puts a 2 or a 4 on a free cell.
 
-One player. An action 0 … 3 slides up, down, left or right. Nature's action 4 + 2·cell + k puts 2·(k + 1) on a cell,
-with probability 0.9 for k = 0, on each free cell alike; two of them begin the game. The reward of a move is its score.
-The game ends where no slide changes the board; there is no end at the tile 2048.
+One player. An action 0 … 3 slides up, down, left or right. Nature's action 4 + 2·cell + k puts 2·(k + 1) on a cell. A 2
+(k = 0) has probability 0.9, and all free cells are equally likely. The game begins with two such actions. The reward of
+a move is its score. The game ends when no slide changes the board; reaching the tile 2048 does not end it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ state_dtype = np.dtype(
     [
         ("cells", np.int8, (16,)),  # exponents, row by row; 0: free
         ("free", np.int64),
-        ("pending", np.int64),  # tiles that nature is to put
+        ("pending", np.int64),  # tiles that nature still has to put down
         ("score", np.int64),  # of the last move
     ]
 )
@@ -177,7 +177,7 @@ def _play_out(state, rng):
 
 @compiled(inline=True)
 def _sum_and_score(state):
-    """The sum of the tiles; and the score that they are worth if each began as 2s."""
+    """The sum of the tiles, and the score that they are worth if all of them grew from 2s."""
     total = np.int64(0)
     score = np.int64(0)
     for cell in range(16):
@@ -202,7 +202,7 @@ def rollout(state, rng):
             four = random_below(rng, 10) == 0
             board |= pick_bit(free, random_below(rng, popcount(free))) << np.uint64(four)
             total += 4 if four else 2
-            before += 4 if four else 0  # a 4 of nature counts as a merge that has not scored
+            before += 4 if four else 0  # a 4 from nature counts as a merge that has not scored
             pending -= 1
             continue
         options = slides(board)
@@ -262,7 +262,7 @@ def _is_sound(state: np.ndarray) -> bool:
 
 
 def _parse(diagram: str) -> np.ndarray:
-    """The position of a diagram: 16 tiles or dots, and then `nature puts 1 tile` or `2 tiles` where it does."""
+    """The position of a diagram: 16 tiles or dots, then `nature puts 1 tile` or `2 tiles` if nature moves."""
     due = re.search(r"nature puts ([12]) tiles?\s*$", diagram)
     words = (diagram[: due.start()] if due else diagram).split()
     tiles = [0 if word == "." else int(word) if word.isdecimal() and len(word) < 7 else -1 for word in words]
@@ -279,7 +279,7 @@ def _parse(diagram: str) -> np.ndarray:
 
 
 def _marks(state: np.ndarray) -> str:
-    """A colour for each tile; those from 512 on share the last."""
+    """A colour for each tile; tiles of 512 and more share the last one."""
     return "".join(COLOURS[min(exponent, 9) - 1] if exponent else EMPTY for exponent in state["cells"].tolist())
 
 
