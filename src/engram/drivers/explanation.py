@@ -17,7 +17,7 @@ from engram.games.game import Game
 from engram.games.state import State
 
 LOOKS = 20
-"""The most moments that an explanation shows."""
+"""The largest number of moments that an explanation shows."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Explanation:
     Attributes:
       result: of the search.
       best: the move it plays. next: its second choice; None if there is only one move.
-      looks: the two moves over time; the last is the end.
+      looks: the two moves over time; the last look is at the end of the search.
       reasons: sentences.
     """
 
@@ -68,7 +68,7 @@ class Explanation:
     reasons: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for programs: that of the result, and `explanation`."""
+        """Plain data for programs: the result's, with the further key `explanation`."""
         lines = {"best": self.best, "next": self.next}
         return {
             **self.result.to_json(),
@@ -108,12 +108,12 @@ def explain(
 
     Args:
       search, state, limit, seed, stop, only: as in `Search.run`; the tree is the same.
-      length: the most moves of a line, ≥ 1.
+      length: the largest number of moves in a line, ≥ 1.
 
     Raises:
       EngramError: as `Search.run` does.
 
-    Cost: a readout of the root's moves at each of some `LOOKS` moments.
+    Cost: a readout of the root's moves at about `LOOKS` moments.
     """
     check_limit(limit)
     check_whole("length", length, 1)
@@ -150,7 +150,7 @@ def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
     for name in move.principal_variation[:length]:
         try:
             state = game.play(state, game.parse_action(name, state))
-        except IllegalAction:  # the tree merged two positions of one hash
+        except IllegalAction:  # the tree merged two positions that share a hash
             break
         moves.append(name)
     return Line(move, tuple(moves), game.render(state))

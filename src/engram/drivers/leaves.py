@@ -26,12 +26,12 @@ class Leaf:
     """A position whose value a search asks for.
 
     Attributes:
-      id: its number in the order of asking, and a digest of the root and the moves. It is the same in every process
+      id: its number in the order of asking, with a digest of the root and the moves. It is the same in every process
         that has loaded the search.
       state: the position, a copy.
-      moves: actions from the root, nature's too. names: those of the actions.
+      moves: actions from the root, nature's included. names: the names of these actions.
       legal: the legal actions, ascending. legal_names: their names.
-      player: to move, 0 or 1, or 2 where nature moves.
+      player: the player to move, 0 or 1, or 2 where nature moves.
     """
 
     id: str
@@ -56,7 +56,7 @@ def identity(work: Workspace, slot: int) -> str:
 
 
 def leaf_of(work: Workspace, slot: int) -> Leaf:
-    """The leaf of a slot."""
+    """The leaf at which a slot waits."""
     game = work.game
     root, state = game.read(work.root_states[0]), work.state(slot)
     moves, legal = work.trees[0].nodes["action"][work.path(slot)[1:]].tolist(), game.legal_actions(state)

@@ -12,18 +12,18 @@ from engram.errors import InvalidLimit, check_whole, is_real
 
 @dataclass(frozen=True)
 class Limit:
-    """The end of a search: the first of its bounds.
+    """When a search ends: at the first of these bounds.
 
     Args:
       simulations: passes of select, expand, evaluate, back up; 1 to 4,294,967,295. `decision="max_robust"` may run up
         to twice as many.
       seconds: wall-clock time, > 0; compiling never counts.
-      stop_early: end when no remaining simulation could change the most visited move. It needs `simulations`. The move
-        is the same; the statistics are of fewer simulations. It has no effect with another `decision` than robust, with
+      stop_early: end when the remaining simulations could not change the most visited move. It needs `simulations`. The
+        move is the same; the statistics cover fewer simulations. It has no effect with any `decision` but robust, with
         proofs (`solver`), or with several trees.
 
     Raises:
-      InvalidLimit: no bound, or one that is not positive and finite.
+      InvalidLimit: there is no bound, or a bound is not positive and finite.
     """
 
     simulations: int | None = None
@@ -62,6 +62,6 @@ class Limit:
 
 
 def check_limit(limit: object) -> None:
-    """Raises InvalidLimit for a bare number, say."""
+    """Raises InvalidLimit for anything but a `Limit`, such as a bare number."""
     if not isinstance(limit, Limit):
         raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")

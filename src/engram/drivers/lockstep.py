@@ -31,12 +31,12 @@ SLICE = 256
 BATCHES = 4
 """Full batches of a group in one step, with an evaluator. Ctrl-C and failures of other groups act between steps."""
 LATEST_S = 0.1
-"""The main thread hears of Ctrl-C so late at most, while groups search in threads."""
+"""The longest delay, in seconds, before the main thread notices Ctrl-C while groups search in threads."""
 
 _Task = tuple[int, State, int]
 """A tree, its state and its seed."""
 _Results = dict[int, tuple[State, "RootStatistics"]]
-"""By tree, a copy of its root and its result."""
+"""For each tree, a copy of its root, and its result."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class RootStatistics:
 
     Attributes:
       action: the choice of the preset's decision.
-      actions, visits, value, prior: (A,) each, of all legal moves. root_value: of the root.
-      policy: (A,), sums to 1, a target of training: as the selection rule declares it (Gumbel search has its improved
-        policy), or else in proportion to the visits; the priors where no move has a visit.
-      simulations: the number that were backed up.
+      actions, visits, value, prior: of all legal moves, (A,) each. root_value: of the root.
+      policy: (A,), sums to 1, a target for training: the policy that the selection rule declares (in Gumbel search, the
+        improved policy), or else in proportion to the visits; the priors where no move has a visit.
+      simulations: the number of simulations backed up.
 
-    Values are for the player to move, in the game's units, as a rule in [-1, 1].
+    Values are for the player to move, in the game's units, usually in [-1, 1].
     """
 
     action: int
@@ -93,18 +93,20 @@ class Lockstep(Turns):
     Args:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
-      at_once: the most trees in one run, ≥ 1, default all; their leaves are the evaluator's batch. Only with one group.
-      num_groups: groups of trees, 1 to `num_games`. With several, each has a thread and an evaluator of its own, which
-        the preset makes, as `puct(network='go9')` does. They use up to that many cores if evaluators release Python's
-        global lock. Ctrl-C then waits for the evaluators' answers.
+      at_once: the most trees in one run, ≥ 1; default: all. Their leaves form the evaluator's batch. Only with one
+        group.
+      num_groups: groups of trees, 1 to `num_games`. With several, each has its own thread and its own evaluator, which
+        the preset makes, as `puct(network='go9')` does. They use up to `num_groups` cores if evaluators release
+        Python's global lock. Ctrl-C then waits for the evaluators' answers.
 
     Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's answer for a
     position does not depend on the rest of the batch or on its size. Each tree has its own memory (`Extension.fork` is
     not None).
 
     Raises:
-      InvalidSpecification: no such game or preset. InvalidParameter: a number out of range, a preset with threads; or
-        several groups with `at_once`, a plain Python game, one evaluator, or a memory that all trees share.
+      InvalidSpecification: no such game or preset. InvalidParameter: a number is out of range, or the preset has
+        threads; or there are several groups with `at_once`, a plain Python game, a single evaluator, or a memory that
+        all trees share.
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class Lockstep(Turns):
         super().__init__()
 
     def _check_groups(self, at_once: int | None) -> None:
-        """Raises InvalidParameter for what two threads cannot share."""
+        """Raises InvalidParameter if the groups would share something that two threads cannot share."""
         first, second = self._groups[:2]
         pairs = zip(first.assembly.extensions, second.assembly.extensions, strict=True)
         shared = [part.name for part, twin in pairs if _is_shared(part, twin)]
@@ -151,7 +153,7 @@ class Lockstep(Turns):
 
     @in_turn
     def clear(self, tree: int) -> None:
-        """Empties a tree, and the memory of its own."""
+        """Empties a tree, and its own memory."""
         self._check_tree(tree)
         self._roots[tree] = None
         group, number = self._places[tree]
@@ -177,7 +179,7 @@ class Lockstep(Turns):
         self, states: Sequence[State], limit: Limit, seeds: Sequence[int], *, trees: Sequence[int] | None = None,
         noise: RootNoise | None = None,
     ) -> list[RootStatistics]:  # fmt: skip
-        """Searches every state with `limit.simulations` each.
+        """Searches each state with `limit.simulations` simulations.
 
         A tree continues if the state is its root, as in `Search`; otherwise it starts empty.
 
@@ -189,12 +191,12 @@ class Lockstep(Turns):
         Returns a result for each state, in order.
 
         Raises:
-          InvalidLimit: the limit is not a number of simulations alone. Games side by side cannot share a clock.
+          InvalidLimit: the limit is not just a number of simulations. Games side by side cannot share a clock.
           InvalidParameter: noise without an evaluator, or an argument of another kind.
-          InvalidState: a game is over, there are more states than trees at once, or not a seed and a tree for each.
+          InvalidState: a game is over, there are more states than trees at once, or a state has no seed or no tree.
           OperatorError: an operator or the evaluator failed.
 
-        After an exception trees of this run start empty.
+        After an exception, the trees of this run start empty.
         """
         if not isinstance(limit, Limit) or limit.simulations is None or limit.seconds is not None:
             raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
@@ -227,9 +229,9 @@ class Lockstep(Turns):
         return [results[tree][1] for tree in numbers]
 
     def _search_side_by_side(self, parts: Sequence[Sequence[_Task]], limit: Limit, noise: RootNoise | None) -> _Results:
-        """The results of all groups; a failure of one, or Ctrl-C, ends the others after their current step."""
+        """The results of all groups; a failure in one group, or Ctrl-C, ends the others after their current step."""
         ended = threading.Event()
-        if not threading.main_thread().is_alive():  # then pools take no more work
+        if not threading.main_thread().is_alive():  # then pools accept no more work
             answers = [self._search(*task, limit, noise, ended) for task in enumerate(parts)]
             return dict(chain.from_iterable(answer.items() for answer in answers))
         pool = ThreadPoolExecutor(len(parts), "engram group")
@@ -243,7 +245,7 @@ class Lockstep(Turns):
                     done, others = wait(searches, LATEST_S, FIRST_EXCEPTION)
                     is_waiting = len(others) > 0 and not any(search.exception() for search in done)
         finally:
-            with interrupts_later():  # when the caller goes on, no thread may
+            with interrupts_later():  # no thread may still run when the caller goes on
                 ended.set()
                 pool.shutdown()
         return dict(chain.from_iterable(search.result().items() for search in searches))
@@ -252,7 +254,7 @@ class Lockstep(Turns):
     def _search(
         self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None, ended: threading.Event
     ) -> _Results:
-        """The results of a group's trees; none if the event came before their end."""
+        """The results of a group's trees; none if the event was set before they finished."""
         work, simulations = self._groups[group], limit.simulations or 0
         places, seeds = [self._places[tree][1] for tree, _, _ in tasks], [seed for _, _, seed in tasks]
         work.stop()
@@ -298,7 +300,7 @@ class Lockstep(Turns):
 
 
 def _finish(work: Workspace, ended: threading.Event) -> None:
-    """Steps a group until its searches have ended, or until the event."""
+    """Steps a group until its searches have ended, or the event is set."""
     count = SLICE if work.evaluator is None else BATCHES * len(work.slots)
     while not (work.finished() or ended.is_set()):
         work.step(count)

@@ -13,7 +13,7 @@ from engram.search.tree import PLAYER_1, write_lines
 from engram.search.workspace import Workspace
 
 LINE = 16
-"""The most moves of a line."""
+"""The largest number of moves in a line."""
 
 
 def root_moves(work: Workspace) -> RootMoves:
@@ -29,7 +29,7 @@ def choice(work: Workspace, moves: RootMoves, seconds: float) -> Choice:
 
 
 def advice_in_units(work: Workspace, moves: RootMoves) -> np.ndarray | None:
-    """The advice of the root's moves, (A,) in the game's units; a correction is a difference of values."""
+    """The advice on the root's moves, (A,) in the game's units; a correction is a difference of values."""
     if moves.advice is None:
         return None
     tree, corrects = work.trees[0], work.assembly.advice[0].corrects
@@ -77,7 +77,7 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
 
 
 def _root_value(work: Workspace) -> float:
-    """Of the root for the player to move, in the game's units."""
+    """The value of the root for the player to move, in the game's units."""
     values = [work.root_value(number) for number in range(len(work.trees))]
     visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
     value = np.average(values, weights=visits) if sum(visits) and len(values) > 1 else values[0]
@@ -91,7 +91,7 @@ Line = list[tuple[int, int]]
 def _lines(work: Workspace, actions: list[int], number: int | None) -> list[Line]:
     """The most visited line after each action, that action first, from the tree that visited it most.
 
-    Actions after the first `number` have themselves as their lines.
+    For actions after the first `number`, the line is the action alone.
     """
     lines: dict[int, tuple[int, Line]] = {}
     for tree in work.trees:

@@ -22,7 +22,7 @@ class Witness:
     Attributes:
       neighbour: its similarity, value (for player 0, -1 to 1) and share of the answer.
       value, first: its value and its first return, for the player to move at the queried position, in the game's units.
-      position: the stored position; None where the store keeps none. board: its diagram.
+      position: the stored position; None if the store keeps no positions. board: its diagram.
     """
 
     neighbour: Neighbour
@@ -32,7 +32,7 @@ class Witness:
     board: str | None
 
     def picture(self) -> Markup:
-        """The stored position as an SVG element, or a sentence where the store keeps none."""
+        """The stored position as an SVG element, or a sentence if the store keeps no positions."""
         if self.position is None:
             return Markup("<p>With keep_states=true a memory keeps the boards.</p>")
         return self.position.picture() if isinstance(self.position, Position) else in_letters(self.board or "")
@@ -93,7 +93,7 @@ class MemoryAnswer:
 
 
 def features_of(search: Search, state: State) -> np.ndarray:
-    """φ of a state for the search's memory: (D,) of length 1. The search's evaluator gives the embedding."""
+    """φ of a state for the search's memory: a vector (D,) of norm 1. The search's evaluator gives the embedding."""
     features = position_memory(search.extensions, search.preset.text, "ask").features
     if not features.embedding_size or search.evaluator is None:
         return np.asarray(features(state))
@@ -107,10 +107,10 @@ def recollect(search: Search, state: State, store: Store | None = None) -> Recol
     """The answer of a search's memory about a state, by the search's own query; None if the memory has no answer.
 
     Args:
-      store: to ask in place of the search's own; of the same features.
+      store: the store to ask in place of the search's own; it must have the same features.
 
     Raises:
-      InvalidSpecification: a search without a memory of positions.
+      InvalidSpecification: the search has no memory of positions.
     """
     memory = position_memory(search.extensions, search.preset.text, "ask")
     assert memory.on_leaf is not None
@@ -127,7 +127,7 @@ def stored_position(search: Search, row: int, store: Store | None = None) -> Sta
       store: as in `recollect`.
 
     Raises:
-      InvalidSpecification: a search without a memory of positions.
+      InvalidSpecification: the search has no memory of positions.
     """
     memory = position_memory(search.extensions, search.preset.text, "look into")
     board = (memory.store if store is None else store).states[row]  # zeros in a memory without positions
@@ -144,7 +144,7 @@ def explain_memory(search: Search, state: State, most: int = 5, store: Store | N
     The query marks the neighbours as used, as a search does. Positions need `keep_states=true`.
 
     Raises:
-      InvalidSpecification: a search without a memory of positions.
+      InvalidSpecification: the search has no memory of positions.
     """
     check_whole("most", most, 0)
     recollection = recollect(search, state, store)

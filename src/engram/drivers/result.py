@@ -19,12 +19,12 @@ PLAYERS = ("the first player", "the second player")
 
 
 def player_name(player: int, players: int) -> str:
-    """A player in sentences."""
+    """The name of a player for use in sentences."""
     return PLAYERS[player] if players == 2 else "the player"
 
 
 def shown(value: float, bounds: tuple[float, float]) -> str:
-    """A value between bounds as people read it: to about a thousandth of their distance, or to 0.001."""
+    """A value between bounds as people read it: to about a thousandth of the distance between them, or to 0.001."""
     size = max(map(abs, bounds))
     places = 1 if size >= 100.0 else max(3, 3 - math.floor(math.log10(size))) if size > 0.0 else 3
     return f"{round(value, places) + 0.0:+,.{places}f}"
@@ -35,10 +35,10 @@ class Choice:
     """A move and its cost.
 
     Attributes:
-      action: a legal action by its number; in a bot's answer its name will do.
-      simulations: of the search; for a depth-limited search the positions visited; 0 without a search.
+      action: a legal action by its number; a bot may also answer with its name.
+      simulations: of the search; for a depth-limited search, the positions visited; 0 without a search.
       seconds: spent on the move; compiling never counts.
-      value: for the player to move, in the game's units, as a rule in [-1, 1]; or None.
+      value: for the player to move, in the game's units, usually in [-1, 1]; or None.
     """
 
     action: int
@@ -54,13 +54,13 @@ class MoveStatistics:
     Attributes:
       action: its number. name: its notation.
       visits: simulations that went through it.
-      value: for the player to move at the root, within the result's bounds; without visits the middle of them.
+      value: for the player to move at the root, within the result's bounds; without visits, the middle of the bounds.
       low, high: 95 % interval of the value (Wilson); the value itself where it is proven.
       prior: P in [0, 1].
       principal_variation: the most visited line from here, this move first, as names.
-      proven: whether the value is game-theoretic, and not an estimate (presets with solver=True).
-      memory: V̂_M, the memory's value of it for the player to move at the root; of a memory with correct=True, its
-        correction of the value; None without advice.
+      proven: whether the value is game-theoretic, not an estimate (presets with solver=True).
+      memory: V̂_M, the memory's value of the move for the player to move at the root; with a memory of correct=True,
+        its correction of the value; None without advice.
       line: the principal variation, each move as its action and its mover (2: nature).
     """
 
@@ -82,16 +82,17 @@ class SearchResult:
     """The outcome of one search; `print(result)` shows it as a table.
 
     Attributes:
-      game: its name. player: to move at the root, 0 or 1.
+      game: its name. player: the player to move at the root, 0 or 1.
       action: the move to play. name: its notation.
-      value: of the root for the player to move, within `bounds`: the return from here on, in the game's units.
-      simulations: backed up in this search. seconds: its duration, without compiling.
+      value: of the root for the player to move, within `bounds`, as a return from here on in the game's units.
+      simulations: the number backed up in this search. seconds: its duration, without compiling.
       moves: every legal move, most visited first.
-      nodes: in the tree. node_bytes: their size. tree_full: the bound on nodes prevented an expansion.
-      stopped: by `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before the end.
+      nodes: in the tree. node_bytes: their size. tree_full: whether the bound on nodes prevented an expansion.
+      stopped: what ended the search: `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before
+        the end.
       players: of the game, 1 or 2.
-      bounds: of the game's returns; those learnt so far where `bounds_learnt`.
-      root: the position searched; in a notebook the result shows it. A pickle leaves out one that cannot be pickled.
+      bounds: of the game's returns; if `bounds_learnt`, those learnt so far.
+      root: the position searched; in a notebook the result shows it. A pickle leaves out a root that cannot be pickled.
     """
 
     game: str
@@ -133,7 +134,7 @@ class SearchResult:
         """The statistics of a legal move, given by its number or its name.
 
         Raises:
-          IllegalAction: it is no legal move.
+          IllegalAction: it is not a legal move.
         """
         for move in self.moves:
             if action == (move.name if isinstance(action, str) else move.action):
@@ -226,7 +227,7 @@ class SearchResult:
 
 
 def _renamed(record: MoveStatistics | SearchResult) -> dict[str, Any]:
-    """The fields; `action` is the notation and `action_number` the number."""
+    """The fields of a record, where `action` is the notation and `action_number` the number."""
     plain = {part.name: getattr(record, part.name) for part in fields(record) if part.repr}
     name = plain.pop("name")
     return {**plain, "action": name, "action_number": record.action}

@@ -14,18 +14,18 @@ from engram.games.state import State
 from engram.rng import derive_seed
 from engram.search.preset import Preset
 
-_AT_ONCE = 16  # trees, an evaluator's batch
+_AT_ONCE = 16  # trees searched together, an evaluator's batch
 _MOST_NODES = 1 << 24  # of all trees together
 
 
 @dataclass(frozen=True)
 class ReviewedMove:
-    """A move of a game with what a search says of it.
+    """A move of a game, with a search's assessment of it.
 
     Attributes:
       number: from 1. player: who moved. action, name: of the move.
-      before, after: value of the position before and after it, for that player, in [-1, 1].
-      best, best_name: the search's own move. loss: max(before - after, 0), and 0 where the move is the search's own.
+      before, after: values of the positions before and after the move, for that player, in [-1, 1].
+      best, best_name: the search's own move. loss: max(before - after, 0), or 0 if the move is the search's own.
     """
 
     number: int
@@ -47,20 +47,21 @@ def review(
     game: Game | str, positions: Sequence[State], actions: Sequence[int], search: Preset | str, *, simulations: int,
     seed: int = 0, progress: Callable[[int], None] | None = None,
 ) -> list[ReviewedMove]:  # fmt: skip
-    """The moves of a game, each with the value that it had and the value that it left.
+    """The moves of a game, each with the value of the position before it and after it.
 
     Args:
       game: for two players, without chance or rewards on the way.
-      positions: (n + 1), before the first move to after the last, with the right player to move. actions: (n).
-      search: any that a `Lockstep` takes. simulations: of each position, ≥ 1. seed: of all searches.
+      positions: n + 1 positions, from before the first move to after the last, each with the right player to move.
+        actions: n.
+      search: any search that a `Lockstep` takes. simulations: for each position, ≥ 1. seed: of all searches.
       progress: called with the number of positions searched so far.
 
     Raises:
-      InvalidGame: a game of another kind. InvalidState: a game without moves, or another number of positions.
+      InvalidGame: a game of another kind. InvalidState: a game without moves, or a wrong number of positions.
       IllegalAction: an action is not legal in its position.
-      And as `Lockstep`.
+      EngramError: as `Lockstep` does.
 
-    Cost: a search for each position. Values of two searches are compared, so small losses are noise.
+    Cost: a search for each position. A loss compares the values of two searches, so small losses are noise.
     """
     game = game_of(game)
     if game.general_features:

@@ -35,11 +35,11 @@ from engram.trees.saved import SavedTree
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
 SHORTEST_SLICE_OF_THREADS_S = 1e-3
-"""Threads wait for each other at the end of a slice, so theirs are longer."""
+"""Threads wait for each other at the end of a slice, so their slices are longer."""
 SLICE_OF_THREADS_S = 0.05
 """The length of a slice of threads on one tree, which stop by their own clock."""
 ROUNDS = 10_000
-"""After so many rounds of simulations that all end games, `ask` returns no leaf."""
+"""After this many rounds in which every simulation ends a game, `ask` returns no leaf."""
 
 
 class Search(Turns):
@@ -53,17 +53,17 @@ class Search(Turns):
         1 GiB.
       threads: simulations side by side, 1 to 256; None: the preset's, usually 1. A search with one thread repeats bit
         for bit; with several on one tree it does not.
-      parallel: `tree`: the threads share a tree, kept apart by virtual loss; `root`: each has a tree, and their roots
-        are added up.
-      leaves: the most leaves in flight, 1 to 1024, of a search that asks an evaluator outside; see `ask`. None: the
+      parallel: `tree`: the threads share a tree, kept apart by virtual loss; `root`: each has its own tree, and the
+        statistics of their roots are added up.
+      leaves: the most leaves in flight, 1 to 1024, in a search that asks an outside evaluator; see `ask`. None: the
         search values its leaves itself.
 
-    Threads may share a search: their calls that change it wait for each other, but during a run they are refused
-    (`InvalidState`), as are those of the run's own `progress`, `stop` and evaluator.
+    Threads may share a search. Calls that change it wait for each other, but during a run they are refused
+    (`InvalidState`), as are such calls from the run's own `progress`, `stop` and evaluator.
 
     Raises:
       InvalidSpecification: no such preset.
-      InvalidParameter: a bound too small for one expansion; threads that the game or the preset excludes.
+      InvalidParameter: a bound is too small for one expansion, or the game or the preset excludes threads.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Search(Turns):
         first_run(self._workspace)
         self._root: State | None = None
         self._next: State | None = None  # where `advance` has led without a tree
-        self._pace = math.inf  # seconds a simulation in the last slice of this tree
+        self._pace = math.inf  # seconds per simulation in the last slice of this tree
         self._current_run: tuple[State, float] | None = None  # root and start of the run under way
         self._uses_ask_tell = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
         self._only: frozenset[int] | None = None  # the only moves that the root has; None: all
@@ -134,8 +134,8 @@ class Search(Turns):
     def advance(self, action: int | str) -> None:
         """Follows a move, given by its number or its name: the subtree below it becomes the tree.
 
-        Nothing happens before the first search, when there is no root. Without a subtree to keep, `ask` goes on at the
-        position after the move.
+        Before the first search, when there is no root, nothing happens. If there is no subtree to keep, `ask` continues
+        from the position after the move.
 
         Raises:
           IllegalAction: the move is not legal at the root. InvalidState: leaves are in flight.
@@ -171,7 +171,7 @@ class Search(Turns):
 
     @property
     def _place(self) -> State | None:
-        """The root, that of a run under way included."""
+        """The root, also that of a run under way."""
         return self._current_run[0] if self._runs and self._current_run is not None else self._root
 
     def saved_tree(self) -> SavedTree:
@@ -198,11 +198,12 @@ class Search(Turns):
     def save(self, path: str | Path) -> None:
         """Writes the search to a file, completely or not at all.
 
-        The file has the tree, the root, the leaves in flight, the state of the random numbers and the memory.
+        The file holds the tree, the root, the leaves in flight, the state of the random numbers and the memory.
 
         Raises:
           InvalidState: there is no tree yet.
-          InvalidParameter: a Python game, a memory that is shared, several threads, or a search of some moves alone.
+          InvalidParameter: the search has a Python game, a shared memory or several threads, or is limited to some
+            moves.
           InvalidFile: it cannot be written.
         """
         if self._root is None:
@@ -212,7 +213,7 @@ class Search(Turns):
         saving.save(path, self._workspace, asks=self._uses_ask_tell)
 
     def check_save(self, path: str | Path) -> None:
-        """Raises the exceptions of `save`, for a call before a long search."""
+        """Raises what `save` would raise; to be called before a long search."""
         saving.check_save(path, self._workspace)
 
     @in_turn
@@ -220,15 +221,16 @@ class Search(Turns):
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
         `run(search.root, limit, seed=None)`, or `ask` and `tell`, then continue bit for bit as the saved search would
-        have. (With `transpositions` sums are made anew, and round otherwise, so that visits may differ. With `kvda`
-        groups begin again from equal positions.) Its leaves in flight are in flight again, under the same `id`.
+        have. (With `transpositions`, sums are computed anew and rounded differently, so that visits may differ. With
+        `kvda`, groups begin again from equal positions.) The saved search's leaves in flight are in flight again, under
+        the same `id`.
 
         Args:
-          path: the file. max_bytes: a larger one is refused unread.
+          path: the file. max_bytes: a larger file is refused unread.
 
         Raises:
-          InvalidFile: there is no such file, it is too large or damaged, or it is no saved search of this version, game
-            and preset. Or it has more leaves in flight than this search's `leaves`.
+          InvalidFile: there is no such file, it is too large or damaged, or it is not a saved search of this version,
+            game and preset. Or it has more leaves in flight than this search's `leaves`.
         """
         self._uses_ask_tell, self._next, self._only = saving.load(path, self._workspace, max_bytes), None, None
         self._root = self.game.read(self._workspace.root_states[0])
@@ -238,32 +240,32 @@ class Search(Turns):
         self, state: State, limit: Limit, *, seed: int | None = 0, progress: Callable[[int, float], None] | None = None,
         every: int | None = None, stop: Callable[[], bool] | None = None, only: str | Sequence[int | str] | None = None,
     ) -> SearchResult:  # fmt: skip
-        """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
+        """Searches from a state until the limit; Ctrl-C ends the search within 0.1 s with the result so far.
 
-        A Python game or evaluator that does not return is left by a second Ctrl-C, as KeyboardInterrupt.
+        If a Python game or evaluator does not return, a second Ctrl-C ends the run with KeyboardInterrupt.
 
-        The tree continues if the state is its root (after `advance`, or from the run before) with the same moves;
-        otherwise it starts empty. A budget in simulations counts new ones, and repeats bit for bit with the same seed,
-        state and history.
+        The tree continues if the state is its root (after `advance`, or from the previous run) with the same moves;
+        otherwise it starts empty. A budget in simulations counts new simulations, and such a run repeats bit for bit
+        with the same seed, state and history.
 
         Args:
           state: a state of the game that is not over, where a player moves.
           limit: simulations, seconds, or both.
-          seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
-            Two runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, if no rule is
-            a function of the budget, the decision is not `max_robust`, no priors are for `first_nodes` of a run, and no
-            evaluation counts as several visits, as with `rollout_share` and `expand_after` above 1.
+          seed: of the random numbers, any integer; None: they continue from the previous run or from a loaded file. Two
+            runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, if no rule is a
+            function of the budget, the decision is not `max_robust`, priors are not limited to `first_nodes` of a run,
+            and no evaluation counts as several visits, as with `rollout_share` and `expand_after` above 1.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves`, `tree` and
             `so_far`.
-          every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
-          stop: called about every 10 ms, or up to 50 with threads on one tree; true ends the search as Ctrl-C
-            does (`stopped` is `interrupted`).
+          every: simulations between calls of `progress`, ≥ 1; None: by the clock.
+          stop: called about every 10 ms, or up to 50 with threads on one tree; if it returns true, the search ends as
+            by Ctrl-C (`stopped` is `interrupted`).
           only: the moves of the state to choose from, as numbers, names, or a text such as "e4 d4"; None: all. A proof
-            of the root then holds for these moves.
+            of the root then holds only for these moves.
 
         Raises:
           InvalidState: the state belongs to another game, the game is over, nature moves, or leaves are in flight.
-          InvalidParameter: the leaves are evaluated outside, the seed is no whole number, or `only` is empty.
+          InvalidParameter: the leaves are evaluated outside, the seed is not a whole number, or `only` is empty.
           IllegalAction: a move of `only` is not legal. OperatorError: an operator or evaluator failed.
         """
         root, seconds, stopped = self._search(state, limit, seed, progress, every, stop, only)
@@ -274,7 +276,7 @@ class Search(Turns):
         """Searches as `run` does, but reads only the best move, which saves time at small budgets.
 
         Raises:
-          KeyboardInterrupt: Ctrl-C; an interrupted search decides no move. Else as `run`.
+          KeyboardInterrupt: on Ctrl-C; an interrupted search chooses no move. Otherwise as `run`.
         """
         _, seconds, stopped = self._search(state, limit, seed)
         if stopped == "interrupted":
@@ -285,7 +287,7 @@ class Search(Turns):
         self, state: State, limit: Limit, seed: int | None, progress: Callable[[int, float], None] | None = None,
         every: int | None = None, stop: Callable[[], bool] | None = None, only: str | Sequence[int | str] | None = None,
     ) -> tuple[State, float, str]:  # fmt: skip
-        """See `run`; the root, the seconds, and what ended the search."""
+        """See `run`; returns the root, the seconds, and the cause of the search's end."""
         check_limit(limit)
         if isinstance(self.evaluator, ExternalEvaluator):
             self.evaluator.evaluate(())
@@ -298,10 +300,10 @@ class Search(Turns):
         self.warm_up()
         with between_steps() as signals:
             self._grow_from(state, only)
-            # A rule that is a function of the budget takes that of its own tree.
+            # A rule that is a function of the budget takes the budget of its own tree.
             work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
             budget = min(limit.simulations or UNBOUNDED, self._room())
-            # Several trees decide by their sum, so none of them can tell by itself that no other move can win.
+            # Several trees decide by their sum, so no single tree can tell that no other move can win.
             early = limit.stop_early and len(work.trees) == 1
             for number, share in enumerate(shares(budget, len(work.trees))):
                 tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
@@ -324,10 +326,10 @@ class Search(Turns):
         return root, time.perf_counter() - start, stopped
 
     def _room(self) -> int:
-        """Simulations until a root has as many visits as its counter holds.
+        """Simulations left before a root has as many visits as its counter can hold.
 
         Raises:
-          InvalidLimit: there are none.
+          InvalidLimit: none are left.
         """
         most = max(int(tree.nodes[0]["visit_count"]) for tree in self._workspace.trees)
         if most >= MAX_VISITS:
@@ -335,7 +337,7 @@ class Search(Turns):
         return MAX_VISITS - most
 
     def _grow_from(self, state: State, only: str | Sequence[int | str] | None = None) -> None:
-        """Keeps the tree if a state is its root with the same moves, else empties it."""
+        """Keeps the tree if the state is its root with the same moves, else empties it."""
         check_root(self.game, state)
         work, moves = self._workspace, None if only is None else self._some_moves(state, only)
         if self._root is None or self._only != moves or not self.game.same(self._root, state):
@@ -363,31 +365,32 @@ class Search(Turns):
 
     @in_turn
     def ask(self, count: int = 1, *, state: State | None = None, seed: int | None = 0) -> list[Leaf]:
-        """The next leaves of the search, for an evaluator outside: a person, a laboratory, a language model.
+        """The next leaves of the search, for an outside evaluator: a person, a laboratory, a language model.
 
             search = engram.Search(game, "puct", leaves=8)
             for leaf in search.ask(8):
                 search.tell(leaf, value, policy)
 
         The tree grows as with a batch evaluator and `num_leaves`, batch by batch. Leaves in flight count as lost
-        visits, so that the next ones differ; ends of games are valued at once. Leaves may stay in flight for any time,
-        and through `save` and `load`.
+        visits, so that the next leaves differ; ends of games are valued at once. Leaves may stay in flight for any
+        length of time, and through `save` and `load`.
 
         Args:
-          count: the most leaves, 1 to `leaves`. Fewer come where all others are in flight or end a game.
-          state: the root, a state where a player moves; default: the root so far, after `advance` without a subtree the
-            position after its move, and else the game's start.
-          seed: of the random numbers, used at the first leaves of a root; None: they continue, as in `run`.
+          count: the most leaves to return, 1 to `leaves`. There are fewer if all others are in flight or end a game.
+          state: the root, a state where a player moves. Default: the present root; after `advance` without a subtree,
+            the position after its move; otherwise the game's start.
+          seed: of the random numbers, used when a root's first leaves are asked for; None: they continue, as in `run`.
 
-        Returns the leaves, in the order of a batch evaluator. The list is empty if the root is proven, or a long run of
-        simulations met only ends of games, or the next leaf is in flight; nature's draw then stays until its answer.
+        Returns the leaves, in the order of a batch evaluator. The list is empty if the root is proven, if a long series
+        of simulations met only ends of games, or if the next leaf is in flight; nature's draw then stays until that
+        leaf's answer.
 
         Raises:
-          InvalidState: all `leaves` are in flight; or some are, and the state is another root.
+          InvalidState: all `leaves` are in flight, or some are and the state is a different root.
           InvalidParameter: the search values its leaves itself, or a rule needs a budget.
           OperatorError: an operator failed; the tree is as before. A Python game's own exception passes unchanged.
 
-        Cost: a simulation without its evaluation for each leaf, and some 50 µs of Python.
+        Cost: for each leaf, a simulation without its evaluation, and some 50 µs of Python.
         """
         work = self._workspace
         if self.evaluator is None:
@@ -443,10 +446,10 @@ class Search(Turns):
 
         Args:
           leaf: from `ask` or `leaves`, or its `id`.
-          value: within the game's bounds, for the player to move at the leaf (for player 0 where nature moves). None
-            where the preset's `leaf_value` has rollouts value leaves.
-          policy: weights ≥ 0 of the moves there, in any scale: by action or name, others 0; or (num_actions,) numbers,
-            of which those of illegal moves are ignored. None: all alike.
+          value: within the game's bounds, for the player to move at the leaf (for player 0 where nature moves). None if
+            rollouts value leaves by the preset's `leaf_value`.
+          policy: weights ≥ 0 of the moves there, in any scale: by action or name, with 0 for the moves left out; or
+            (num_actions,) numbers, of which those of illegal moves are ignored. None: all equal.
           embedding: (D,), for a memory that compares embeddings.
 
         Raises:
@@ -461,12 +464,13 @@ class Search(Turns):
 
     @in_turn
     def forget(self, leaf: Leaf | str) -> None:
-        """Gives up a leaf whose value does not come: the tree is as if it had not been entered.
+        """Gives up a leaf whose value will not come: the tree is then as if the leaf had never been entered.
 
         A later `ask` may meet the position again, as another leaf.
 
         Raises:
-          InvalidParameter: the leaf is not in flight, or a column has sums over nodes, such as that of bias_correction.
+          InvalidParameter: the leaf is not in flight, or a column holds sums over nodes, such as that of
+            bias_correction.
         """
         slot = slot_of(self._workspace, leaf)
         name = next((column.name for column in self.tree.columns if column.rebase is not None), None)
@@ -480,7 +484,7 @@ class Search(Turns):
         `stopped` is `running`; in a search by `ask` and `tell`, `seconds` is 0.
 
         Args:
-          lines: the number of moves, the most visited, whose lines are read, ≥ 0; None: all. On a large board the lines
+          lines: read the lines of this many of the most visited moves, ≥ 0; None: of all. On a large board the lines
             are most of the cost.
 
         Raises:
@@ -500,7 +504,7 @@ class Search(Turns):
         progress: Callable[[int, float], None] | None, every: int | None,
     ) -> str:  # fmt: skip
         work = self._workspace
-        fewest = self.preset.threads  # a simulation for each thread, of any duration
+        fewest = self.preset.threads  # one simulation for each thread, however long it takes
         shortest = SHORTEST_SLICE_S if fewest == 1 else SHORTEST_SLICE_OF_THREADS_S
         count = max(fewest, int(shortest / self._pace))
         count = count if every is None else min(count, every)
@@ -527,7 +531,7 @@ class Search(Turns):
             if now >= end:
                 return "seconds"
             # Short slices keep Ctrl-C and the clock responsive; their length changes no result. A slice may end early
-            # to enlarge the tree, so only simulations that were done count for the pace.
+            # to enlarge the tree, so the pace counts only simulations that were done.
             self._pace = max((now - before) / max(done, 1), 1e-9)
             rest = end - now
             duration = min(SLICE_S, max(rest / 2, min(rest, shortest)))

@@ -20,7 +20,7 @@ S = TypeVar("S", bound="Turns")
 
 
 class Turns(Addressed):
-    """Base of searches that several threads may call, and that their own evaluator or `progress` may call."""
+    """Base of searches that several threads, their own evaluator or their `progress` may call."""
 
     title, instead = "a search", "save its tree and load it, or make another Search"
     game: Game
@@ -35,9 +35,10 @@ class Turns(Addressed):
 
 
 def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Decorator of a short method: it waits for those of other threads, and is refused during a run.
+    """Decorator of a short method: it waits for the calls of other threads, and is refused during a run.
 
-    Ctrl-C comes at its end, so that no tree is left halfway; a second one still ends a Python game that never returns.
+    Ctrl-C takes effect at its end, so that no tree is left half-changed; a second Ctrl-C still ends a Python game that
+    never returns.
     """
 
     @wraps(method)

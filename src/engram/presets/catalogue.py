@@ -30,7 +30,7 @@ def register(function: PresetFunction) -> PresetFunction:
     An option of None counts as left out, unless the function itself gives the option another default.
 
     Raises:
-      InvalidSpecification: the name is taken; or, when the function is called, an unknown option.
+      InvalidSpecification: the name is taken, or, when the function is called, an option is unknown.
     """
     defaults = defaults_of(function)
 
@@ -52,7 +52,7 @@ def register(function: PresetFunction) -> PresetFunction:
         if all(isinstance(value, (bool, int, float, str, NoneType)) for value in options.values()):
             text = specification.text
         else:
-            # Text cannot express every option. Angle brackets keep this text from passing for a specification.
+            # Text cannot express every option. Angle brackets keep this text from being taken for a specification.
             parts = [f"{key}=<{_shown(value)}>" for key, value in specification.options.items()]
             text = f"{function.__name__}({', '.join(parts)})"
         return function(**options).named(text)
@@ -62,7 +62,7 @@ def register(function: PresetFunction) -> PresetFunction:
 
 
 def _shown(value: Any) -> str:
-    """A part in a text: its name if that is complete, else with a digest that is the same in every run."""
+    """A part in a text: its name if that says everything, else with a digest that is the same in every run."""
     if isinstance(value, (bool, int, float, str, NoneType)):
         return str(value)
     name = str(value) if isinstance(value, Operator) else type(value).__name__
@@ -77,7 +77,7 @@ def preset(text: str | Preset, **given: Any) -> Preset:
       given: further arguments for the function, as in `engram.registry.bind`.
 
     Raises:
-      InvalidSpecification: no such preset or option; the sentence names the nearest word.
+      InvalidSpecification: no such preset or option; the message names the nearest word.
     """
     if isinstance(text, Preset):
         return text
@@ -97,7 +97,7 @@ def from_file(text: str, **given: Any) -> tuple[Any, str]:
 
 
 def as_preset(result: Any, text: str) -> Preset:
-    """The preset with this text.
+    """The preset `result`, with this text as its specification.
 
     Raises:
       InvalidSpecification: `result` is not a preset.

@@ -11,16 +11,17 @@ from engram.search.preset import Preset, SearchOptions
 
 
 def _joined(selection: Operator, backup: Operator, search: SearchOptions) -> Preset:
-    """The two halves; the move of the highest value is played, because visits are draws."""
+    """The preset of the two halves; it plays the move of highest value, because visits are random draws."""
     return Preset.assemble(selection, {"backup": backup, "decision": "max", **search})
 
 
 @register
 def ments(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[SearchOptions]) -> Preset:
-    """MENTS, maximum-entropy tree search: children drawn by e^{Q/τ}, their soft maximum backed up.
+    """MENTS, maximum-entropy tree search: draws children by e^{Q/τ} and backs up their soft maximum.
 
     Args:
-      temperature: τ in [1e-6, 1e6], in units of values in [-1, 1]. epsilon: ε ≥ 0 of the share of uniform draws.
+      temperature: τ in [1e-6, 1e6], in units of values in [-1, 1]. epsilon: ε ≥ 0, which sets the share of uniform
+        draws.
       search: as in `SearchOptions`; decision: default `max`.
 
     Source and deviations: `search/entropy/values.py` and `policies.py` (docs/methods/entropy.md).
@@ -31,7 +32,7 @@ def ments(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[Se
 
 @register
 def rents(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[SearchOptions]) -> Preset:
-    """RENTS, relative-entropy tree search: children drawn by n·e^{Q/τ}, their soft maximum by visits backed up.
+    """RENTS, relative-entropy tree search: draws children by n·e^{Q/τ} and backs up their visit-weighted soft maximum.
 
     Args and sources: as in `ments`.
     """
@@ -41,7 +42,7 @@ def rents(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[Se
 
 @register
 def tents(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[SearchOptions]) -> Preset:
-    """TENTS, Tsallis-entropy tree search: children drawn by a sparse policy, their sparse soft maximum backed up.
+    """TENTS, Tsallis-entropy tree search: draws children by a sparse policy and backs up their sparse soft maximum.
 
     Args and sources: as in `ments`.
     """
@@ -50,7 +51,7 @@ def tents(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[Se
 
 @register
 def bts(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[SearchOptions]) -> Preset:
-    """BTS, Boltzmann tree search: children drawn by e^{Q/τ}, the best child's value backed up.
+    """BTS, Boltzmann tree search: draws children by e^{Q/τ} and backs up the best child's value.
 
     Args and sources: as in `ments`.
     """
@@ -61,9 +62,9 @@ def bts(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[Sear
 def dents(
     *, temperature: float = 0.1, weight: float = 0.1, epsilon: float = 0.1, **search: Unpack[SearchOptions]
 ) -> Preset:
-    """DENTS, decaying-entropy tree search: BTS whose draws also prefer entropy, less and less as visits grow.
+    """DENTS, decaying-entropy tree search: BTS whose draws also favour entropy, less and less as visits grow.
 
-    Args and sources: as in `ments`. weight: b ≥ 0 of the entropy's weight b/ln(e + N); 0 is `bts`.
+    Args and sources: as in `ments`. weight: b ≥ 0 in the entropy's weight b/ln(e + N); 0 is `bts`.
     """
     selection = policies.decaying(temperature=temperature, weight=weight, epsilon=epsilon)
     return _joined(selection, values.dents(temperature, weight), search)

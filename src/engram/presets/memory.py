@@ -50,9 +50,9 @@ def _split(options: MemorySearchOptions) -> tuple[SearchOptions, MemoryOptions]:
 
 
 def comparing(base: Preset, network: str | None, layer: str | None, memory: MemoryOptions, **changes: Any) -> Preset:
-    """A search whose memory compares positions by a layer of a network, which evaluates the leaves too.
+    """A search whose memory compares positions by a layer of a network, which also evaluates the leaves.
 
-    Without a network it compares them by hand-made features.
+    Without a network, the memory compares them by hand-made features.
 
     Args:
       network, layer: as in `memory_puct`. memory: options of `remembering`. changes: other fields of the preset.
@@ -81,11 +81,11 @@ def memory_uct(
 
     Args:
       exploration, selection: as in `uct`.
-      network, layer: compare positions by this layer of a network (see `memory_puct`), with values from rollouts;
-        default: by hand-made features.
+      network, layer: the memory compares positions by this layer of a network (see `memory_puct`), while values come
+        from rollouts; default: by hand-made features.
       options: as in `SearchOptions` and `remembering`: num_neighbours, temperature, capacity, ….
 
-    The store lasts one game.
+    The memory's store lasts for one game.
 
     Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018: M = 50, τ = 0.1,
     |M| = 10,000, η = 2 (its best). Deviations: hand-made features of D = 512 instead of a network's of 4096;
@@ -107,8 +107,8 @@ def memory_puct(
     """PUCT with a memory: positions are compared by a layer of the network, computed in the same evaluation.
 
     Args:
-      network: as in `puct`; default: uniform priors, rollouts, and hand-made features.
-      layer: of the network, whose output is hashed to `dimension` numbers; default: the layer trained for this
+      network: as in `puct`; default: none, with uniform priors, rollouts, and hand-made features.
+      layer: the network's layer whose output is hashed to `dimension` numbers; default: the layer trained for this
         (`engram train features`), else the last before the heads.
       exploration: as in `puct`.
       options: as in `SearchOptions` and `remembering`: num_neighbours, temperature, …. correct: true by default with a
@@ -119,8 +119,8 @@ def memory_puct(
     corrects a learned value, which the paper does not consider; D = 512 instead of 4096.
 
     Raises:
-      InvalidParameter: a layer without a network, or not of it. MissingPackage: no installed backend computes the
-        network.
+      InvalidParameter: a layer without a network, or one that the network does not have. MissingPackage: no installed
+        backend computes the network.
     """
     search, memory = _split(options)
     memory.setdefault("correct", network is not None)

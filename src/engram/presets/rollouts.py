@@ -1,7 +1,8 @@
 """Presets that value leaves by rollouts or by an evaluator.
 
 `uct(exploration=0.5)` in Python and `"uct(exploration=0.5)"` on the command line are the same preset.
-Every preset takes the `SearchOptions` besides its own. A user's own preset is a function that returns a `Preset`.
+Every preset takes the `SearchOptions` as well as its own options. A user's own preset is a function that returns a
+`Preset`.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from engram.search.preset import Preset, SearchOptions
 NETWORK_LEAVES = 16
 """Leaves of one tree that a network evaluates together."""
 PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
-"""Starting visits of a move predictor's likeliest move, and the number of nodes that it sees."""
+"""Starting visits of a move predictor's likeliest move, and the number of nodes that get its priors."""
 EVALUATOR_VISITS = 8
-"""Visit of a node on which `puct_rave` asks an evaluator about it."""
+"""The visit to a node on which `puct_rave` asks an evaluator about it."""
 FEW_LEAVES = 4
-"""Leaves of one tree that `puct_rave` has an evaluator answer together: few wait at a time."""
+"""Leaves of one tree that `puct_rave` has an evaluator answer together; few leaves wait at a time."""
 PRIOR_VISITS = 3
 """Visits of a node before `puct_rave` asks a compiled prior about its moves."""
 
 
 def _leaf_value(rollout_share: float) -> str | float:
-    """AlphaGo's λ as a preset says it."""
+    """AlphaGo's λ as a `leaf_value` of `Preset`."""
     if not 0.0 <= rollout_share <= 1.0:
         raise InvalidParameter(f"rollout_share must be in [0, 1], not {rollout_share!r}")
     return {0.0: "evaluator", 1.0: "rollout"}.get(rollout_share, float(rollout_share))
@@ -54,7 +55,7 @@ def _rule(
     name: str, usual: Callable[..., Operator], selection: Operator | None, exploration: float | None,
     first_play_urgency: float | None, **numbers: float | None,
 ) -> Operator:  # fmt: skip
-    """The given selection rule, or the preset's usual one with those of its numbers that are given."""
+    """The given selection rule, or the preset's usual rule with those of its numbers that are given."""
     numbers = {"exploration": exploration, "first_play_urgency": first_play_urgency, **numbers}
     numbers = {key: value for key, value in numbers.items() if value is not None}
     if selection is not None and numbers:
@@ -80,11 +81,11 @@ def uct(
     all_children: bool = False,
     **search: Unpack[SearchOptions],
 ) -> Preset:
-    """UCT: UCB1 selection, uniform rollouts, the mean backed up.
+    """UCT: selects by UCB1, values leaves by uniform rollouts, and backs up the mean.
 
     Args:
       exploration: c ≥ 0 for values in [-1, 1]; default 1.
-      first_play_urgency: bound of an unvisited child; default inf: each child first.
+      first_play_urgency: bound of an unvisited child; default inf: each child is tried first.
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
       all_children: a rollout from every child of a new inner node.
       search: as in `SearchOptions`.
@@ -108,23 +109,23 @@ def puct(
     rollout_share: float = 0.0,
     **search: Unpack[SearchOptions],
 ) -> Preset:
-    """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
+    """PUCT: priors guide the search, and an evaluator values leaves (or rollouts do, with uniform priors).
 
     Args:
       exploration: c ≥ 0; default 1.25.
-      first_play_urgency, reduction: value of an unvisited child; default the node's own.
-      selection: a selection operator instead of PUCT, such as `gumbel`; the three above are then its own.
-      evaluator: answers batches with policy and value; None: uniform priors and rollouts.
-      network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
+      first_play_urgency, reduction: value of an unvisited child; default: the node's own value less the reduction.
+      selection: a selection operator instead of PUCT, such as `gumbel`; the three arguments above are then its own.
+      evaluator: answers batches of positions with policies and values; None: uniform priors and rollouts.
+      network: a network as the evaluator: the name of one that comes with engram, such as `go9`, or a file.
       backend: of the network: `native`, `torch` or `onnx`; default: as `open_backend` chooses.
       symmetry: the network sees each position in a random orientation.
       network_rollouts: the value of a leaf is the outcome of a game that the network's policy plays out.
-      rollout_share: weight of a rollout's outcome in the value of a leaf, in [0, 1], beside the evaluator's value
+      rollout_share: weight of a rollout's outcome in the value of a leaf, in [0, 1], against the evaluator's value
         (AlphaGo's λ).
-      search: as in `SearchOptions`; with a network num_leaves is 16 by default, and tactics is true.
+      search: as in `SearchOptions`; with a network, the defaults of num_leaves and tactics are 16 and true.
 
     Raises:
-      InvalidParameter: an evaluator and a network, an option of networks without one, or rollout_share
+      InvalidParameter: both an evaluator and a network, an option for networks without a network, or rollout_share
         without an evaluator. MissingPackage: a network without a backend. InvalidFile: no such network.
 
     Source: Rosin, "Multi-armed bandits with episode context", 2011, as in Silver et al., "Mastering the game of
@@ -156,16 +157,16 @@ def uct_prior(
     prior: Callable[..., int] | str | None = None,
     **search: Unpack[SearchOptions],
 ) -> Preset:
-    """UCT with priors as starting visits: a move predictor seeds new children, rollouts value them.
+    """UCT with priors as starting visits: a move predictor seeds new children, and rollouts value them.
 
     A child of prior P begins with strength·P/P_max visits worth P/P_max for the player who moves there.
 
     Args:
-      exploration: c ≥ 0 of nodes whose children have no priors. prior_exploration: c ≥ 0 of the others.
+      exploration: c ≥ 0 at nodes whose children have no priors. prior_exploration: c ≥ 0 at all other nodes.
       strength: starting visits of the likeliest move, ≥ 0.
-      first_nodes: only this many nodes of a search, the first, get priors.
-      evaluator: gives policies; its values are ignored. network: by name or file instead, as in `puct`; it needs no
-        value head. prior: a compiled function instead (see `Preset`). With none of them this is `uct`.
+      first_nodes: only the first so many nodes of a search get priors.
+      evaluator: gives policies; its values are ignored. network: a network instead, by name or file as in `puct`; it
+        needs no value head. prior: a compiled function instead (see `Preset`). With none of the three this is `uct`.
       search: as in `SearchOptions`.
 
     Source: the baseline of Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018 (Fuego with a
@@ -189,7 +190,7 @@ def rave(
     prior: Callable[..., int] | str | None = None,
     **search: Unpack[SearchOptions],
 ) -> Preset:
-    """UCT with RAVE: the value of a move comes from all simulations in which it was played later, too.
+    """UCT with RAVE: the value of a move also comes from all simulations in which it was played later.
 
     Without exploration, the default, the search may never return to a move whose first simulations went badly, however
     many simulations follow.
@@ -197,12 +198,12 @@ def rave(
     Args:
       exploration, equivalence, bias, first_play_urgency: as in `engram.search.extensions.rave.rave`.
       evaluator, network, prior: priors as starting visits, as in `uct_prior`.
-      strength: of those, ≥ 0; default 200 with an evaluator, 50 with a prior.
-      first_nodes: nodes that get them; default 100 with an evaluator, all with a prior.
+      strength: starting visits of the likeliest move, ≥ 0; default 200 with an evaluator, 50 with a prior.
+      first_nodes: number of nodes that get priors; default 100 with an evaluator, all with a prior.
       search: as in `SearchOptions`.
 
     Raises:
-      InvalidParameter: an evaluator and a network.
+      InvalidParameter: both an evaluator and a network.
 
     Source: Gelly and Silver, "Monte-Carlo tree search and rapid action value estimation in computer Go", 2011.
     """
@@ -230,20 +231,21 @@ def puct_rave(
     rollout_share: float | None = None,
     **search: Unpack[SearchOptions],
 ) -> Preset:
-    """PUCT on values of RAVE: priors guide, rollouts value, and a move's value comes from its later uses, too.
+    """PUCT on values of RAVE: priors guide, rollouts value leaves, and a move's value also comes from its later uses.
 
     Args:
       exploration, strength, bias: as in `engram.search.extensions.rave.puct_rave`.
-      prior: a compiled function, or `game` for the game's own (see `Preset`); None: uniform.
-      evaluator, network: as in `puct`; asked for a node's priors and value on its visit number `expand_after`.
+      prior: a compiled function, or `game` for the game's own (see `Preset`); None: uniform priors.
+      evaluator, network: as in `puct`; asked for a node's priors and value on visit number `expand_after` to the node.
       rollout_share: weight of rollouts in the value of such a node, in (0, 1]; default 0.75.
-      search: as in `SearchOptions`. expand_after is 3 by default with a prior, which costs as much as a rollout, and 8
-        with an evaluator, with which num_leaves is 4.
+      search: as in `SearchOptions`. By default expand_after is 3 with a prior, which costs as much as a rollout, and 8
+        with an evaluator, where num_leaves is 4.
 
     Raises:
-      InvalidParameter: an evaluator and a network, either and a prior, or rollout_share without either.
+      InvalidParameter: both an evaluator and a network, either of them with a prior, or rollout_share without either.
 
-    Source: as the rule's. Deviation: an evaluator is asked late and counts as several simulations (`SearchOptions`).
+    Source: that of the rule. Deviation: an evaluator is asked late, and its answer counts as several simulations
+    (`SearchOptions`).
     """
     evaluator = _evaluator(evaluator, network)
     if evaluator is not None:
@@ -268,7 +270,7 @@ def history_uct(
     *, exploration: float = 0.3, equivalence: float = 5.0, shrinkage: float = 20.0, window: float = 200.0,
     **search: Unpack[SearchOptions],
 ) -> Preset:  # fmt: skip
-    """UCT that remembers moves: moves that improved other positions are tried first here.
+    """UCT that remembers moves: a node first tries moves that improved other positions.
 
     Args:
       exploration: c ≥ 0 for values in [-1, 1].
@@ -279,7 +281,7 @@ def history_uct(
 
     Source: Nijssen and Winands, "Enhancements for multi-player Monte-Carlo tree search", 2011 (progressive history,
     after Schaeffer's history heuristic). Deviations: the score of a move is its return minus the value of the position
-    before it, and old scores fade; unvisited children get a value from it too; λ replaces their bonus.
+    before it, and old scores fade; the score also gives unvisited children a value; λ replaces the bonus of the source.
     """
     memory = move_history(equivalence=equivalence, shrinkage=shrinkage, window=window)
     return Preset.assemble(ucb1_memory(exploration=exploration), search, extensions=(memory,))
@@ -287,7 +289,7 @@ def history_uct(
 
 @register
 def epsilon_greedy(*, epsilon: float = 0.1, **search: Unpack[SearchOptions]) -> Preset:
-    """Search that follows the highest value, and with probability ε a child drawn uniformly.
+    """Search that follows the highest value, or with probability ε a child drawn uniformly.
 
     Args:
       epsilon: ε in [0, 1]. search: as in `SearchOptions`.
@@ -297,5 +299,5 @@ def epsilon_greedy(*, epsilon: float = 0.1, **search: Unpack[SearchOptions]) -> 
 
 @register
 def greedy(**search: Unpack[SearchOptions]) -> Preset:
-    """Search that always follows the highest value, each child tried once."""
+    """Search that always follows the highest value, once each child has been tried."""
     return Preset.assemble(selections.greedy(), search)

@@ -32,14 +32,14 @@ def with_table(
     """A table of values for any search with rollouts: `Preset(backup=rule, extensions=(with_table(table, rule),))`.
 
     Args:
-      table: shared by all searches that get it, which it must outlive.
+      table: shared by all searches that get it; it must outlive them.
       rule: the search's backup rule, which learns into the table.
       symmetric: mirror images share an entry.
-      learn: write the search's values back; False: the table stays as it is.
-      trust: upper bound, ≥ 1, on the visits that a value from the table counts for; only without `learn`.
+      learn: write the search's values back to the table; False: the table stays as it is.
+      trust: upper bound, ≥ 1, on the number of visits that a value from the table counts as; only without `learn`.
 
     Raises:
-      InvalidParameter: a rule with a mix or columns of its own; trust below 1, or with `learn`.
+      InvalidParameter: the rule has a mix or columns of its own; or trust is below 1, or combined with `learn`.
     """
     if not isinstance(rule, Operator) or rule.definition.kind != "backup" or rule.columns:
         raise InvalidParameter(
@@ -63,9 +63,9 @@ def with_table(
 def _from_file(
     path: str, rule: Operator, metadata: dict[str, Any], learn: bool, trust: float
 ) -> Callable[[Game], Extension]:
-    """The extension of a table in a file with this metadata; each search that learns has its own copy of the table.
+    """The extension for the table of a file with this metadata; each search that learns has its own copy of the table.
 
-    If learning passed from one game to the next, a match would depend on which worker plays which game.
+    If learning carried over from one game to the next, a match would depend on which worker plays which game.
     """
 
     def make(game: Game) -> Extension:
@@ -100,18 +100,20 @@ def td_uct(
     Args:
       table: a file (`engram train td`), or a `Table`; default: no table.
       exploration: c ≥ 0.
-      trace_decay: λ. discount: γ a ply; default that of the table's file, else 0.9. min_step: floor of α.
+      trace_decay: λ. discount: γ per ply; default: that of the table's file, else 0.9. min_step: floor of α.
       bootstrap: `taken` (as Sarsa) or `best` (as Q-learning).
-      learn: write the search's values back. A table from a file starts afresh with each game, so that a match does not
-        depend on the order of its games, and the file never changes. A `Table` keeps the new values.
-      symmetric: mirror images share an entry; default that of the file, else true.
-      trust: upper bound, ≥ 1, on the visits that a value from the table counts for; default none; not with `learn`.
+      learn: write the search's values back to the table. A table from a file starts afresh with each game, so that a
+        match does not depend on the order of its games, and the file never changes. A `Table` keeps the new values.
+      symmetric: mirror images share an entry; default: as in the file, else true.
+      trust: upper bound, ≥ 1, on the number of visits that a value from the table counts as; default: none; not with
+        `learn`.
       all_children: as in `uct`.
       search: as in `SearchOptions`. backup: another rule without a mix, instead of trace_decay, discount, min_step and
-        bootstrap. decision: default `robust`, with a table `secure`, because its visits come from all games.
+        bootstrap. decision: default `robust`; with a table `secure`, because its visits come from all games.
 
     Raises:
-      InvalidFile: the file is missing or damaged; or, when the search is made, of another game, discount or symmetry.
+      InvalidFile: the file is missing or damaged; or, when the search is made, it is for another game, discount or
+        symmetry.
 
     Source: the thesis on TD-UCT. Deviation: transpositions share an entry too.
     """
@@ -134,7 +136,8 @@ def sarsa_uct(
 ) -> Preset:  # fmt: skip
     """Sarsa-UCT(λ): the trace continues through the rollout, and selection stretches values by each node's returns.
 
-    A leaf gets its rollout's value times (λγ)^L, L the moves of the rollout. Above it the target is that of `td`,
+    A leaf gets its rollout's value times (λγ)^L, where L is the number of moves in the rollout. Above it the target is
+    that of `td`,
 
         G_i = γ·[λ·G_{i+1} + (1-λ)·V(s_{i+1})],   V(s_{i+1}) = V_init before its first visit,
 
@@ -142,12 +145,12 @@ def sarsa_uct(
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1]. initial: V_init in [-1, 1], for player 0.
-      trace_decay: λ; the default is the safest of six against `uct` on Connect-4 (experiments/sarsa_uct).
-      discount: γ a ply, in the tree and in rollouts; default that of the table's file, else 1. min_step: floor of α.
+      trace_decay: λ; the default is the safest of six values against `uct` on Connect-4 (experiments/sarsa_uct).
+      discount: γ per ply, in the tree and in rollouts; default: that of the table's file, else 1. min_step: floor of α.
       table, learn, symmetric, trust, all_children, search: as in `td_uct`.
 
     Raises:
-      InvalidFile: as `td_uct`. InvalidParameter: when the search is made: the game has rewards or moves of nature.
+      InvalidFile: as `td_uct`. InvalidParameter: when the search is made, if the game has rewards or moves of nature.
 
     Source: Vodopivec, Samothrakis and Šter, "On Monte Carlo tree search and reinforcement learning", JAIR 60, 2017.
     Deviations: a position of a rollout is worth 0, a draw; a table of values may keep what a search learns.
@@ -189,7 +192,7 @@ def _tables(
     bound = NO_TRUST_BOUND if trust is None else trust
     _check_trust(bound, learn)
     if isinstance(table, str | os.PathLike):
-        # A discount from the file agrees with it.
+        # A discount that comes from the file agrees with it.
         options = {"symmetric": symmetric, "discount": discount}
         metadata = {option: value for option, value in options.items() if value is not None}
         return (_from_file(str(table), rule, metadata, learn, bound),)
