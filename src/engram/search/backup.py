@@ -1,17 +1,17 @@
 """Backup: how a leaf's value updates the nodes on its path (trace × step × mix: docs/methods/backup.md).
 
-The path is s_0 … s_h and R the leaf's value. All values are for player 0 and from before this simulation. From i = h
-down to 0:
+The path is s_0 … s_h, and R is the leaf's value. All values are for player 0, and those on the right are from before
+this simulation. From i = h down to 0:
 
     G_h = R,  G_i = γ·[λ·G_{i+1} + (1-λ)·B_i]                       (trace)
     mean(s_i) += α_n·(G_i - mean(s_i)),  n = visits with this one   (step)
     V(s_i) = mix(s_i, mean(s_i)), or the mean without a mix       (mix)
 
-B_i is V(s_{i+1}) (bootstrap 0, the child taken) or the value of the best visited child of s_i for the
-player to move there (bootstrap 1).
+B_i is V(s_{i+1}) (bootstrap 0, the child taken), or the value of the best visited child of s_i for the player to move
+there (bootstrap 1).
 
-With rewards on the way, G_{i+1} and V(s_{i+1}) on the right are those of the move to s_{i+1} (`returns.py`): its
-reward, and the return from there times the game's discount. γ here is the rule's own. It acts in the game's units.
+With rewards on the way, G_{i+1} and V(s_{i+1}) on the right are those of the move to s_{i+1} (`returns.py`): its reward
+plus the return from there times the game's discount. γ here is the rule's own, and acts in the game's units.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def best_child_value(nodes, node, taken, taken_before):
 
 @compiled(inline=True)
 def _mixed(tree, index, parameters, is_general):
-    """A node's value by the mix, as that of the move that leads to it; where nature moves, the mean of its children."""
+    """A node's value by the mix, as the value of the move that leads to it; where nature moves, its children's mean."""
     mean = own_of(tree)[index].mean
     if is_general and nodes_of(tree)[index].flags & CHANCE:
         value = mean_of_children(tree, nodes_of(tree), index)[3]
@@ -95,22 +95,22 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
     initial=Parameter(math.nan, low=-1.0, high=1.0),
 )  # fmt: skip
 def trace_step_mix(tree, path, depth, value, parameters):
-    """The whole family in one operator; rules such as `average`, `erwa` and `td` set its parameters.
+    """The whole family of rules in one operator; rules such as `average`, `erwa` and `td` set its parameters.
 
     Args:
-      discount: γ in [0, 1] a ply.
+      discount: γ in [0, 1] per ply.
       trace_decay: λ in [0, 1].
-      bootstrap: 0 the child taken, 1 the best visited child.
+      bootstrap: 0 for the child taken, 1 for the best visited child.
       min_step: floor of α.
       steps: α_1 = 1, α_2, …, each in [0, 1]; the last one repeats; empty: α_n = 1/n.
       mix: an operator of kind `mix`, or None; it needs the column `OWN`.
-      initial: value in [-1, 1] for player 0 of a node before its first visit, for the bootstrap; nan: none, and the
+      initial: value for the bootstrap, in [-1, 1] for player 0, of a node before its first visit; nan: none, and the
         bootstrap from the node is the return itself.
 
-    Where nature moves, the bootstrap is the child taken, there is no γ, and the mean of the children's values, by their
-    visits, replaces the mix.
+    Where nature moves, the bootstrap is the child taken, there is no γ, and the visit-weighted mean of the children's
+    values replaces the mix.
 
-    Cost: one division a node; with bootstrap 1 also O(visited children) a node.
+    Cost: one division per node; with bootstrap 1 also O(visited children) per node.
     """
     if tree.is_general != 0:
         return _back_up_path(tree, path, depth, value, parameters, True)
@@ -119,9 +119,9 @@ def trace_step_mix(tree, path, depth, value, parameters):
 
 @compiled(inline=True)
 def _back_up_path(tree, path, depth, value, parameters, is_general):
-    """The loop of `trace_step_mix`, compiled twice, so that plain games pay nothing for the others."""
+    """The loop of `trace_step_mix`, compiled twice, so that plain games pay nothing for the needs of others."""
     nodes = nodes_of(tree)
-    # Read once: the compiler cannot know that a node and a parameter never share an address.
+    # These are read only once: the compiler cannot know that a node and a parameter never share an address.
     decay = parameters.trace_decay
     discount = parameters.discount
     bootstraps = decay < 1.0
@@ -191,7 +191,7 @@ def erwa(step: float = 0.1, debiased: bool = False) -> Operator:
 
 
 def feedback(profile: int = 1, pieces: int = 8, growth: float = 2.0, budget: int | None = None) -> Operator:
-    """Feedback adjustment F1 … F4: weights of returns that rise in a staircase over the budget.
+    """Feedback adjustment F1 … F4: weights of returns that rise in steps over the budget.
 
     Args:
       profile: 1 linear, 2 exponential, on equal pieces; 3 linear, 4 exponential, on widening pieces.
@@ -208,14 +208,13 @@ def feedback(profile: int = 1, pieces: int = 8, growth: float = 2.0, budget: int
 
 
 def monotone(knots: Sequence[float] | float = 0.0, budget: int | None = None) -> Operator:
-    """Monotone MCTS: weights of returns w_n = 1 + ∫₀ᵘ e^{h(s)} ds, u = n/B: later returns count more.
+    """Monotone MCTS: later returns count more, by weights w_n = 1 + ∫₀ᵘ e^{h(s)} ds, u = n/B.
 
     Args:
       knots: values of h at equal distances over u in [0, 1]; h = g + ln B for the paper's g.
-      budget: B; default the search's own number of simulations.
-
-    Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3.1.
-    Deviation: relative to the budget, so that a rule means the same at any.
+      budget: B; default the search's own number of simulations. Source: "Bayesian optimization for backpropagation in
+        Monte-Carlo tree search", §3.1.
+    Deviation: h is relative to the budget, so that a rule means the same at any budget.
     """
     return trace_step_mix(steps=StepsOf(ExpIntegral(knots_of(knots), base=1.0, budget=budget)))
 
@@ -226,7 +225,7 @@ def softmax(
     """Softmax MCTS: a node's value is the soft maximum of its children; the temperature grows with its visits.
 
     Args:
-      knots: values of h; τ = ∫₀ᵘ e^{h(s)} ds, u = N(s)/B. Default a single 0: τ = u.
+      knots: values of h; τ = ∫₀ᵘ e^{h(s)} ds, u = N(s)/B. Default: a single 0, so τ = u.
       temperature: a constant τ ≥ 0 instead.
       budget: B; default the search's own number of simulations.
 
@@ -261,7 +260,7 @@ def power_mean(power: float = 2.0) -> Operator:
 
 
 def max_mcts(trace_decay: float = 0.5) -> Operator:
-    """MaxMCTS(λ): a λ-return that bootstraps from the best visited child, γ = 1, α_n = 1/n.
+    """MaxMCTS(λ): a λ-return that bootstraps from the best visited child, with γ = 1 and α_n = 1/n.
 
     Args:
       trace_decay: λ in [0, 1]; 1 is `average`.
@@ -272,12 +271,12 @@ def max_mcts(trace_decay: float = 0.5) -> Operator:
 
 
 def td(trace_decay: float = 0.9, discount: float = 0.9, min_step: float = 0.005, bootstrap: str = "taken") -> Operator:
-    """Temporal-difference backup of TD-UCT: λ-return with α_n = max(1/n, floor).
+    """Temporal-difference backup of TD-UCT: a λ-return with α_n = max(1/n, floor).
 
     Args:
       trace_decay: λ in [0, 1]; 1 with discount 1 and floor 0 is `average`, bit for bit.
-      discount: γ in [0, 1], a ply.
-      min_step: the floor of α, because a plain 1/n cannot unlearn an early inflated value.
+      discount: γ in [0, 1], per ply. min_step: the floor of α, because a plain 1/n cannot unlearn an early inflated
+        value.
       bootstrap: `taken` or `best`.
 
     Source: the thesis on TD-UCT.

@@ -55,8 +55,8 @@ from engram.search.program import (
 )
 from engram.search.tree import CHANCE, PLAYER_1, Tree, nodes_of
 
-SIMULATIONS_PER_PASS = 65  # of a slot at most before the next slot's turn, where few leaves wait for an evaluator
-BEGIN, GROWN, ANSWERED = range(3)  # where `run_batches` goes on
+SIMULATIONS_PER_PASS = 65  # at most, in one slot before the next slot's turn, where few leaves wait for an evaluator
+BEGIN, GROWN, ANSWERED = range(3)  # where `run_batches` resumes
 
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Values, weights and embeddings as the kernel takes them."""
@@ -75,14 +75,14 @@ def _mark_path(slot, change):
 
 @compiled
 def descend_all(programs, slots, waiting, count, only_growing):
-    """Takes every unfinished slot to a leaf and backs up ends of games at once.
+    """Takes every unfinished slot to a leaf, and backs up ends of games at once.
 
     Args:
       waiting: receives the numbers of the slots whose leaves wait for a value, from index `count` on.
-      only_growing: only the slots that asked for room, after the trees have grown.
+      only_growing: take only the slots that asked for room, after the trees have grown.
 
     Returns the number of waiting slots, or its complement if slots ask for room. The slots of a tree keep their order,
-    so a tree does not depend on its growth.
+    so a tree does not depend on when its arrays grow.
     """
     program = programs[0]
     asks = False
@@ -98,7 +98,7 @@ def descend_all(programs, slots, waiting, count, only_growing):
             slot.status = FINISHED
             continue
         status = np.int64(LEAF)
-        for _ in range(SIMULATIONS_PER_PASS):  # leaves that do not wait, up to one that does
+        for _ in range(SIMULATIONS_PER_PASS):  # passes leaves that do not wait, up to one that does
             status = descend(program, slot)
             if status == LEAF and is_waiting(program, slot):
                 if slot.slots_per_tree > 1:
@@ -117,7 +117,7 @@ def descend_all(programs, slots, waiting, count, only_growing):
 
 @compiled(inline=True)
 def expand_answered(program, slot, tree, leaf, weights, row):
-    """Step 2 for a leaf that waited: makes its children, with the answer's weights if it has any; < 0 is a failure."""
+    """Step 2 for a leaf that waited: makes its children, with the answer's weights, if any; < 0 is a failure."""
     if tree.num_nodes + program.game.num_actions > tree.capacity:
         tree.full = 1
         return np.int64(INNER)
@@ -140,8 +140,9 @@ def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
     The game's `endings` correct values and weights first, in place.
 
     Args:
-      waiting: (B,) numbers of slots. batch: (≥ B, words) uint64, their leaves' states, read by `endings` alone.
-      values: (B,) float32 within the game's bounds, for the player to move at the leaf; nan: by compiled evaluation.
+      waiting: (B,) numbers of slots. batch: (≥ B, words) uint64, their leaves' states, which only `endings` reads.
+      values: (B,) float32 within the game's bounds, for the player to move at the leaf; nan: compiled evaluation values
+        it.
       weights: (B, num_actions) float32 ≥ 0, the policy by action; no row: none.
       embeddings: (B, D) float32; no row: none.
     """
@@ -187,9 +188,9 @@ def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
 
 @compiled
 def run_batches(programs, slots, waiting, count, resume_at, batch, answers, target):
-    """Steps batch after batch, until `target` simulations are done or no search goes on.
+    """Steps batch after batch, until `target` simulations are done or all searches have ended.
 
-    It returns where Python has to act, and the next call goes on from there with the same count.
+    It returns where Python has to act, and the next call resumes there with the same count.
 
     Args:
       waiting: as in `descend_all`. batch: room for the states of the waiting leaves.
@@ -231,7 +232,7 @@ def run_batches(programs, slots, waiting, count, resume_at, batch, answers, targ
 
 @compiled
 def ask_evaluator(program, tree, batch, values, weights, embeddings):
-    """Has the compiled evaluator answer for the first states of `batch`, and checks it; below 0 is a failure."""
+    """Has the compiled evaluator answer for the first states of `batch`, and checks the answers; < 0 is a failure."""
     states, count = batch.ctypes.data, len(values)
     addresses = (values.ctypes.data, weights.ctypes.data, embeddings.ctypes.data)
     if call(program.evaluator, (program.evaluator_argument, states, np.int64(count), *addresses)) < 0:
@@ -244,7 +245,7 @@ def ask_evaluator(program, tree, batch, values, weights, embeddings):
 
 @compiled
 def gather(programs, slots, waiting, batch):
-    """Copies the states of waiting slots into the rows of `batch` (uint64 words); below 0 is a failure."""
+    """Copies the states of waiting slots into the rows of `batch` (uint64 words); < 0 is a failure."""
     program = programs[0]
     width = batch.shape[1] * 8
     for row in range(len(waiting)):
@@ -268,7 +269,7 @@ def grow(trees: Sequence[Tree], slots: np.ndarray, num_actions: int) -> None:
     """Grows the trees of the slots that need room.
 
     Args:
-      slots: all slots of the trees, one tree's after the other's; or some slots of one tree.
+      slots: all slots of the trees, tree by tree; or some slots of one tree.
     """
     slots_per_tree = int(slots[0]["slots_per_tree"])
     for number in np.flatnonzero(slots["status"] == GROW).tolist():
@@ -283,7 +284,7 @@ class Batches:
 
     Args:
       functions: of the search.
-      evaluator: of the leaves, whether Python or the kernel asks it; None: there is none.
+      evaluator: values the leaves, whether Python or the kernel asks it; None: there is none.
       trees, slots, states: the workspace's; each tree has the same number of slots.
 
     Attributes:
@@ -300,7 +301,7 @@ class Batches:
         self.batch = np.zeros((room, states.shape[1]), np.uint64)
         self._positions = np.ndarray(room, game.state_dtype, self.batch.data, 0, self.batch.strides[:1])
         self._waiting = np.zeros(len(slots), np.int64)
-        self._embedding_size = functions.assembly.embedding_size  # of those that a memory reads
+        self._embedding_size = functions.assembly.embedding_size  # of the embeddings that a memory reads
         size = compiled.embedding_size if compiled else self._embedding_size
         self._values, self._weights = np.zeros(room, np.float32), np.zeros((room, game.num_actions), np.float32)
         self._embeddings = np.zeros((room if size else 0, size), np.float32)
@@ -319,7 +320,7 @@ class Batches:
                 count = self._step(count, ANSWERED, answers, target)
 
     def descend(self, slots: np.ndarray) -> np.ndarray:
-        """Takes slots of one tree to their leaves; returns the places among them of those that wait for a value."""
+        """Takes slots of one tree to their leaves; returns the indices of those slots that wait for a value."""
         program, waiting = self._functions.program, np.zeros(len(slots), np.int64)
         count = descend_all(program, slots, waiting, 0, False)
         while count < 0:
@@ -382,7 +383,7 @@ class Batches:
             run_batches(program, slots, waiting, 0, BEGIN, self.batch, answers, 0)
 
     def _step(self, count: int, resume_at: int, answers: Answers, target: int) -> int:
-        """Goes on to the next batch that Python has to answer for, and returns its leaves; 0 at the end."""
+        """Continues to the next batch that Python has to answer for, and returns its number of leaves; 0 at the end."""
         rest = self.batch, answers, target
         count = run_batches(self._functions.program, self._slots, self._waiting, count, resume_at, *rest)
         while count < 0:
@@ -406,7 +407,7 @@ class Batches:
             raise
 
     def _stored(self, answer: Answers) -> Answers:
-        """An answer in arrays of our own, which `endings` may change; an embedding that is not read is left out."""
+        """An answer in arrays of our own, which `endings` may change; an embedding that nothing reads is left out."""
         values, weights, embeddings = answer
         stored = self._values[: len(values)], self._weights[: len(weights)], self._embeddings[: len(embeddings)]
         for own, part in zip(stored, answer, strict=True):
@@ -422,6 +423,6 @@ def _numbers(name: str, part: Any) -> np.ndarray:
         if array.dtype.kind in "cSUMm":
             raise TypeError(f"its type is {array.dtype}")
         return np.ascontiguousarray(array, np.float32)
-    except Exception as error:  # a tensor raises its own
+    except Exception as error:  # a tensor raises errors of its own
         sentence = " ".join(str(error).split())
         raise OperatorError(f"the evaluator's {name} is no array of real numbers: {sentence}") from None

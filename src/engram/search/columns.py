@@ -38,18 +38,18 @@ class Column:
 
     Args:
       dtype: of one node's record, a multiple of 8 bytes. A new node has zeros.
-      name: for files and pages; default: that of the first parameter that declares it.
+      name: for files and pages; default: the name of the first parameter that declares the column.
       follows_action: the record moves with the action when two unvisited children are swapped.
-      new_nodes: zero the rows of new nodes; False: a table that is not indexed by node, which `rebuild` fills again.
-      rebase: host function `(rows, moved)`, called before a subtree becomes the tree (False, all rows in use) and after
-        (True, the rows kept).
+      new_nodes: zero the rows of new nodes; False: the column is a table not indexed by node, which `rebuild` refills.
+      rebase: host function `(rows, moved)`, called before a subtree becomes the tree (with False and all rows in use)
+        and after (with True and the rows kept).
       rebuild: host function `(tree, moved)`, called after the arrays have grown, and after nodes have moved.
-      threads: several threads may write it at once; False: the column excludes threads on one tree.
+      threads: several threads may write the column at once; False: it excludes several threads on one tree.
       header: field of the tree's record that holds the address of a column that the core reads.
-      keeper: function of the game that makes the writing extension, for a search that reads the column without one.
-      rule: name of a backup rule that writes it; a search whose selection reads the column needs that rule, or another
+      keeper: function of the game that makes an extension to write the column, for a search that only reads it.
+      rule: name of a backup rule that writes the column; a search whose selection reads it needs that rule, or another
         that has the column. Empty: any part may write it.
-      fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
+      fault: `(rows) -> sentence or None`: the fault, if any, by which rows from a file could crash compiled code.
       links: fields that hold numbers of nodes, and follow a node to its new place among its siblings.
     """
 
@@ -84,11 +84,11 @@ class Column:
 
 
 MAX_VALUE, MAX_COUNT = 1.0 + 1e-6, 1e15
-"""The largest value, with rounding, and the largest weight of evidence that a file may hold."""
+"""The largest value, allowing for rounding, and the largest weight of evidence that a file may hold."""
 
 
 def bounded(**bounds: float) -> Callable[[np.ndarray], str | None]:
-    """A column's `fault`: fields of absolute values up to their bounds; `count` and `weight` are not negative."""
+    """A column's `fault`: absolute values of fields must be within their bounds; `count` and `weight` are ≥ 0."""
 
     def fault(rows: np.ndarray) -> str | None:
         for name, bound in bounds.items():
@@ -114,17 +114,17 @@ REWARD = Column(np.dtype([("value", np.float64)]), "reward", threads=True, heade
 
 @dataclass(frozen=True)
 class Advice:
-    """An extension's advice on the children of a node, and the weight λ of it in selection.
+    """An extension's advice on the children of a node, and its weight λ in selection.
 
     Args:
       column: of `advice_dtype`, which the extension writes.
-      equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)); 0: none.
-      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead: least mean squared error if advice is wrong by b; None:
-        by `equivalence`.
+      equivalence: k ≥ 0 in λ = sqrt(k / (3N + k)); 0: no weight.
+      bias: b ≥ 0 in λ = N_M / (N + N_M + 4·N·N_M·b²) instead, with the least mean squared error if advice is wrong by
+        b; None: λ by `equivalence`.
       corrects: the advice is a correction of the node's value, to which λ times the advice is added.
 
     Raises:
-      InvalidParameter: a number out of range, or a column of another kind.
+      InvalidParameter: a number is out of range, or the column is of another kind.
     """
 
     column: Column

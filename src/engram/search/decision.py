@@ -20,8 +20,9 @@ LEAST_SHARE = 0.15
 class RootMoves:
     """The moves of a root, (A,) each: action, visits, value for the player to move, prior, proven or not.
 
-    `advice` is the first extension's value for the player to move, nan for none, and `advice_count` its N_M; both are
-    None without such an extension. `policy` is what the selection rule has learnt of the root; None: it declares none.
+    `advice` is the first advising extension's value for the player to move, nan for none, and `advice_count` its N_M;
+    both are None without such an extension. `policy` is the policy that the selection rule has learnt at the root;
+    None: the rule declares none.
     """
 
     action: np.ndarray
@@ -35,7 +36,7 @@ class RootMoves:
 
 
 def merged(roots: Sequence[RootMoves]) -> RootMoves:
-    """Merges one root's moves from several trees: adds visits, averages values by visits, advice by N_M, and policies.
+    """Merges one root's moves from several trees: adds visits; averages values by visits, advice by N_M, and policies.
 
     Source: Cazenave and Jouandeau, "On the parallelization of UCT", 2007 (single-run parallelization).
     """
@@ -59,7 +60,7 @@ def merged(roots: Sequence[RootMoves]) -> RootMoves:
 
 
 def _weighted(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means over (T, A) values by weights, 0 where these are 0, and the sums of the weights: (A,) each."""
+    """Weighted means of (T, A) values, 0 where all weights are 0, and the sums of the weights: (A,) each."""
     total = weights.sum(axis=0)
     return np.where(weights > 0.0, weights * values, 0.0).sum(axis=0) / np.where(total > 0.0, total, 1.0), total
 
@@ -67,35 +68,35 @@ def _weighted(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.n
 def interval(value: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """95 % interval of values in [-1, 1] after so many visits: Wilson's, on p = (value + 1)/2.
 
-    It suits wins and losses; for draws and heuristic values in between it is wider than necessary.
+    It suits wins and losses; for values in between, of draws and heuristics, it is wider than necessary.
     """
     low, high = wilson(np.clip((value + 1.0) / 2.0, 0.0, 1.0), visits)
     return 2 * low - 1, 2 * high - 1
 
 
 def most_visited(value: np.ndarray, visits: np.ndarray) -> int:
-    """`robust`: the most visits; equal visits go to the higher value."""
+    """`robust`: the move with the most visits; the higher value breaks ties."""
     most = np.flatnonzero(visits == visits.max())
     return int(most[np.argsort(-value[most], kind="stable")[0]])
 
 
 def highest_value(value: np.ndarray, visits: np.ndarray) -> int:
-    """`max`: the highest value among visited children; equal values go to the more visited."""
+    """`max`: the visited child with the highest value; more visits break ties."""
     return int(np.lexsort((-visits.astype(np.int64), -np.where(visits > 0, value, -np.inf)))[0])
 
 
 def highest_lower_bound(value: np.ndarray, visits: np.ndarray) -> int:
-    """`secure`: the highest lower end of the 95 % interval."""
+    """`secure`: the move whose 95 % interval has the highest lower end."""
     low, _ = interval(value, visits)
     return int(np.lexsort((-visits.astype(np.int64), -np.where(visits > 0, low, -np.inf)))[0])
 
 
 def lower_confidence_bound(value: np.ndarray, visits: np.ndarray) -> int:
-    """`lcb`: as `secure`, among moves with at least 15 % of the most visits.
+    """`lcb`: as `secure`, among moves with at least 15 % of the visits of the most visited move.
 
     The bound of a move with few visits means little, however high it is.
 
-    Source: KataGo, with the same share. Deviation: Wilson's bound, where KataGo takes that of a normal mean.
+    Source: KataGo, with the same share. Deviation: Wilson's bound, where KataGo takes the bound of a normal mean.
     """
     low, _ = interval(value, visits)
     enough = (visits > 0) & (visits >= LEAST_SHARE * visits.max())
@@ -104,24 +105,24 @@ def lower_confidence_bound(value: np.ndarray, visits: np.ndarray) -> int:
 
 Decision = Callable[[np.ndarray, np.ndarray], int]
 DECISIONS: Registry[Decision] = Registry("decision")
-"""Final-move rules by name: (value for the mover, visits) of each child to its index."""
+"""Final-move rules by name: from (value for the mover, visits) of all children to the index of one."""
 DECISIONS.add("robust", most_visited)
 DECISIONS.add("max", highest_value)
 DECISIONS.add("secure", highest_lower_bound)
 DECISIONS.add("lcb", lower_confidence_bound)
-# A search of a number of simulations continues until visits and value agree; see `extended_budgets`.
+# A search with a budget in simulations continues until visits and value agree; see `extended_budgets`.
 DECISIONS.add("max_robust", most_visited)
 
 
 def is_agreed(moves: RootMoves) -> bool:
-    """Whether `max_robust` is decided: the most visited move has the highest value too, or a proof decides."""
+    """Whether `max_robust` is decided: the most visited move also has the highest value, or a proof decides."""
     if moves.proven[final_move("max_robust", moves.value, moves.visits, moves.proven)]:
         return True
     return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
 
 
 def extended_budgets(decision: str, budget: int | None) -> range:
-    """The budgets with which `max_robust` goes on until it is decided: a tenth more each, up to twice the first.
+    """The budgets with which `max_robust` continues until it is decided: each a tenth more, up to twice the first.
 
     It is empty for other decisions, and without a budget in simulations.
     """
@@ -134,18 +135,18 @@ def extended_budgets(decision: str, budget: int | None) -> range:
 def final_move(
     name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray, policy: np.ndarray | None = None
 ) -> int:
-    """Index of the move that a rule chooses, with respect to proven values.
+    """Index of the move that a rule chooses when proven values are taken into account.
 
     A proven win is played. Proven losses, and proven moves below another proven one, are excluded while another move
-    remains. If all moves are lost, the rule chooses among all. A proven move is played, too, if it is above the value
-    of the rule's choice, or for `secure` and `lcb` above its lower end.
+    remains. If all moves are lost, the rule chooses among all. A proven move is also played if its value is above that
+    of the rule's choice, or for `secure` and `lcb` above the lower end of its interval.
 
     Args:
       name: the rule's. value, visits, proven: (A,) each; values for the player to move.
       policy: (A,), by which `robust` decides between equal visits, in place of values; None: by values.
 
     Raises:
-      InvalidParameter: a user's rule gave no index of a move.
+      InvalidParameter: a user's rule did not return the index of a move.
     """
     ranks = value if policy is None or name != "robust" else policy
     if not proven.any():

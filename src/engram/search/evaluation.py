@@ -24,9 +24,10 @@ class Evaluation:
     """An evaluator's results for B positions.
 
     Attributes:
-      value: (B,) within the game's bounds, as a rule [-1, 1], for the player to move in each (where nature moves, for
-        player 0); None from an evaluator of policies alone.
-      policy: (B, num_actions) weights ≥ 0 by action (illegal ones are ignored, the rest normalised), or None.
+      value: (B,) within the game's bounds, usually [-1, 1], for the player to move in each (where nature moves, for
+        player 0); None from an evaluator that gives only policies.
+      policy: (B, num_actions) weights ≥ 0 by action (those of illegal actions are ignored, the rest normalised), or
+        None.
       embedding: (B, D) vectors that a memory compares, or None.
     """
 
@@ -41,7 +42,7 @@ class Evaluator(Protocol):
     def evaluate(self, states: Any, /) -> Evaluation:
         """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects.
 
-        They are the search's own: read them within the call, and copy what you change or keep.
+        The states belong to the search: read them within the call, and copy what you change or keep.
         """
 
 
@@ -50,11 +51,11 @@ class CompiledEvaluator:
     """An evaluator that the kernel asks by itself, without Python.
 
     Attributes:
-      address: of the C function (argument, states, count, values, weights, embeddings) of int64, all but `count` being
+      address: of the C function (argument, states, count, values, weights, embeddings) of int64; all but `count` are
         addresses. It writes the answers for `count` states and returns a number, below 0 for a failure.
       argument: its first argument.
-      gives_values: whether it writes values. embedding_size: numbers of an embedding, 0: it writes none.
-      lock: to hold while the kernel may ask. fault: a failure in words.
+      gives_values: whether it writes values. embedding_size: length of an embedding; 0: it writes none.
+      lock: to be held while the kernel may ask. fault: puts a failure into words.
       kept: owners of the memory behind the addresses.
     """
 
@@ -73,7 +74,7 @@ class KernelEvaluator:
     def compile(self, game: Game, batch: int) -> CompiledEvaluator | None:
         """The evaluator as compiled code calls it, for up to `batch` states of a game.
 
-        None: only `evaluate` may be asked.
+        None means that only `evaluate` can be called.
 
         Raises:
           InvalidParameter: the evaluator is for another game.
@@ -94,10 +95,10 @@ class ExternalEvaluator:
 
 
 def evaluator_of(source: Any, game: Game, leaves: int) -> Evaluator | None:
-    """A preset's evaluator (None: it has none), or the one that its function makes for a game and a number of leaves.
+    """A preset's evaluator (None: it has none), or the one that the preset's function makes for a game and `leaves`.
 
     Raises:
-      InvalidParameter: it is neither, or the function makes no evaluator.
+      InvalidParameter: `source` is neither, or the function does not make an evaluator.
     """
     if source is None or (hasattr(source, "evaluate") and not isinstance(source, type)):
         return source  # type: ignore[no-any-return]
@@ -120,11 +121,11 @@ def evaluator_of(source: Any, game: Game, leaves: int) -> Evaluator | None:
 
 
 def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Callable[..., float]:
-    """An evaluation for `Preset`: a uniform rollout of at most `depth` moves, whose last position a heuristic values.
+    """An evaluation for `Preset`: a uniform rollout of at most `depth` moves; a heuristic values its last position.
 
     Args:
       game: compiled. heuristic: `(state) -> value` in [-1, 1] for player 0, compiled with the game's record.
-      depth: S ≥ 0, in moves; the outcome of a game that ends within them counts.
+      depth: S ≥ 0, in moves; if the game ends within them, its outcome counts.
 
     Raises:
       InvalidParameter: a plain Python game, or a negative depth.
@@ -164,7 +165,7 @@ _ONE, _LARGEST = np.float32(1.0), np.finfo(np.float32).max
 
 @compiled
 def fault_of(values, weights, embeddings, valued, bounded):
-    """The place in `ANSWER_FAULTS` of the fault of an evaluator's numbers, or 0."""
+    """The place in `ANSWER_FAULTS` of the fault in an evaluator's numbers, or 0 if there is none."""
     if valued and not _all_within(values, -_LARGEST, _LARGEST):
         return 1
     if valued and bounded and not _all_within(values, -_ONE, _ONE):
@@ -176,7 +177,7 @@ def fault_of(values, weights, embeddings, valued, bounded):
 
 @compiled(inline=True)
 def _all_within(numbers, low, high):
-    # Without a branch the loop takes many numbers at once. Comparisons with nan are false.
+    # Without a branch, the loop handles many numbers at once. Comparisons with nan are false.
     outside = 0
     for number in numbers:
         outside += not low <= number <= high

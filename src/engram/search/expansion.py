@@ -16,7 +16,7 @@ from engram.search.threads import claim, enter_flight, release, reserve
 from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of, swap_rows, zero_rows
 
 _MANY = 32
-"""Children from which on they are sorted in two passes, because insertion alone takes the square of their number."""
+"""From this number on, children are sorted in two passes; insertion alone takes time quadratic in their number."""
 _BUCKETS = 256
 _SIXTEENTH_OCTAVE = np.int32(19)
 
@@ -27,8 +27,8 @@ class Expansion:
 
     Args:
       after: visits of a node before it gets children, 0 to 2,147,483,647; 0 enters a child at once.
-      all_children: True: one simulation enters each child of a new inner node before the search continues (the thesis'
-        variant). False: one child.
+      all_children: True: one simulation enters each child of a new inner node before the search continues (the variant
+        of the thesis). False: it enters one child.
     """
 
     after: int = 1
@@ -44,7 +44,7 @@ class Expansion:
 def make_children(program, slot, tree, index):
     """Makes the unvisited children of the node at the slot's state; returns their number, < 0 on failure.
 
-    The caller has checked for room for `num_actions` nodes; 0: another thread took that room.
+    The caller has checked that there is room for `num_actions` nodes; 0 means that another thread took that room.
     """
     nodes = nodes_of(tree)
     count = call(program.game.legal_actions, (slot.state, slot.actions))
@@ -76,7 +76,7 @@ def make_children(program, slot, tree, index):
 
 @compiled(inline=True)
 def _keep_marked(actions, count, marks):
-    """Moves the marked ones of the first `count` actions to the front, in their order; returns their number."""
+    """Moves the marked ones among the first `count` actions to the front, in their order; returns their number."""
     kept = np.int64(0)
     for k in range(count):
         if marks[actions[k]] != 0:
@@ -93,7 +93,7 @@ def actions_of(program, slot):
 
 @compiled(inline=True)
 def swap_children(tree, nodes, a, b):
-    """Exchanges two unvisited children: action, prior and the columns that follow an action; the rest is equal."""
+    """Exchanges two unvisited children: action, prior and the columns that follow an action; all else is equal."""
     action = nodes[a].action
     prior = nodes[a].prior
     nodes[a].action = nodes[b].action
@@ -122,7 +122,8 @@ def is_child(node, child, shared):
 def enter(program, tree, index, choice, rng):
     """Enters the child of a node that `choice` encodes (`entering`), which then counts as visited.
 
-    For EXPAND it is the first of sorted children, else a random one. Returns it, or 0 if another thread was faster.
+    For EXPAND that child is the first of sorted children, else a random one. Returns it, or 0 if another thread was
+    faster.
     """
     nodes = nodes_of(tree)
     node = nodes[index]
@@ -150,9 +151,10 @@ def enter(program, tree, index, choice, rng):
 
 @compiled
 def _almost_sorted(weights, actions):
-    """Weights ≥ 0 and their actions, highest first, but for weights within a sixteenth of an octave; stable.
+    """Weights ≥ 0 and their actions, sorted highest first, except within a sixteenth of an octave; stable.
 
-    A bucket is an exponent and four bits of a float32, counted from the highest weight down; the last has the rest.
+    A bucket is the exponent and four more bits of a float32, counted from the highest weight down; the last has the
+    rest.
     """
     bits = weights.view(np.int32) >> _SIXTEENTH_OCTAVE
     highest = np.int32(0)
@@ -183,7 +185,7 @@ def set_priors(tree, index, weights):
     nodes = nodes_of(tree)
     first = np.int64(nodes[index].first_child)
     count = np.int64(nodes[index].num_children)
-    # Two short arrays are denser in memory than the nodes.
+    # Two short arrays are more compact in memory than the nodes.
     shares = np.empty(count, np.float32)
     actions = np.empty(count, np.int32)
     total = 0.0

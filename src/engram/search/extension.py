@@ -1,7 +1,7 @@
 """Extensions: parts of a search other than its two rules, and the checks for combining them.
 
-RAVE, proofs, transpositions, bias correction, a memory of positions, a memory of moves, a table of values: each is one
-file that declares its columns, hooks and limits. One simulation calls the hooks in this order:
+RAVE, proofs, transpositions, bias correction, a memory of positions, a memory of moves and a table of values are
+extensions. Each is one file that declares its columns, hooks and limits. One simulation calls the hooks in this order:
 
   on_expanded     a node has just got its children
   on_entered      a node is visited for the first time, and the game continues
@@ -62,24 +62,25 @@ class Extension:
       rollout: a rollout policy that replaces the preset's; None: the preset's.
       advice: its column of advice for selection, and the weight of that advice; None: no advice.
       rollout_moves: `after_backup` reads the moves of rollouts.
-      rollout_decay: factor in [0, 1] of a rollout's value for each of its moves, before the backup rule gets it; other
-        than 1 only with rollout_moves. rollout_discount: the part of it that shrinks returns in the game's units.
+      rollout_decay: factor in [0, 1] on a rollout's value for each of its moves, before the backup rule gets the value;
+        below 1 only with rollout_moves. rollout_discount: the part of this factor that shrinks returns in the game's
+        units.
       embedding_size: length of the evaluator's embedding that `on_leaf` reads; 0: none.
-      store: the operators' data on the host, or None. Its text `fault`, if any, says why a hook has failed.
+      store: the operators' data on the host, or None. Its attribute `fault`, if any, says why a hook has failed.
       num_bytes: size of the store.
       new_game: called when a search clears its tree for a new game; None: the store does not change.
       fork: makes the same extension, with a fresh store, for another tree; None: all trees share this one.
       persistence: saves and loads the store; None: a tree with such a store is not saved.
-      threads: the most that it allows: `none`, `root` (a tree for each thread) or `tree` (all on one).
+      threads: the most that the extension allows: `none`, `root` (a tree for each thread) or `tree` (all on one tree).
       evaluator: it works with a batch evaluator.
-      chance, rewards: it works in games with nature's moves; and with rewards on the way or a discount.
-      functions: by any name, further compiled functions that its operators call by their addresses.
-      keeps: columns that it keeps up to date; their own keeper is then left out.
-      enters: `on_expanded` gives children visits, and no `on_entered` is called for them.
+      chance, rewards: it works in games with moves of nature, and in games with rewards on the way or a discount.
+      functions: further compiled functions, by any names, that its operators call by address.
+      keeps: columns that it keeps up to date; their usual keeper is then left out.
+      enters: `on_expanded` gives children visits, and `on_entered` is not called for them.
       proves: it proves values, which decide the move before visits do.
 
     Raises:
-      InvalidParameter: an operator of another kind, a rollout_decay or threads out of range, or advice that is no
+      InvalidParameter: an operator is of another kind, rollout_decay or threads is out of range, or advice is not an
         `Advice`.
     """
 
@@ -152,7 +153,7 @@ def forked(part: Extension) -> Extension:
     """An extension's `fork`, for another tree.
 
     Raises:
-      InvalidParameter: it is no other extension with the same operators and a store of its own.
+      InvalidParameter: the fork is not a different extension with the same operators and a store of its own.
     """
     assert part.fork is not None
     other: Any = part.fork()
@@ -164,13 +165,13 @@ def forked(part: Extension) -> Extension:
 
 
 def _shape(part: Extension) -> tuple[Any, ...]:
-    """All that compiled code of one tree's extension shares with that of another tree's."""
+    """Everything in one tree's extension that its compiled code must share with another tree's."""
     rules = {kind: [_code(each.definition.function) for each in rule.parts] for kind, rule in part.operators.items()}
     return rules, part.advice is None, tuple(part.functions)
 
 
 def _code(function: Any) -> tuple[Any, ...]:
-    """A function's code, and the numbers that it takes from around it."""
+    """A function's code, and the numbers that it captures from its surroundings."""
     around = (cell.cell_contents for cell in function.__closure__ or ())
     return function.__code__, function.__defaults__, [value for value in around if isinstance(value, (int, float, str))]
 
@@ -181,11 +182,11 @@ ExtensionOrFactory = Extension | Callable[[Game], Extension]
 
 @dataclass(frozen=True)
 class Assembly:
-    """The extensions of one search, with the backup rule and the columns that result.
+    """The extensions of one search, with the resulting backup rule and columns.
 
     Attributes:
       extensions: of the search's first tree.
-      selection, backup: the rules that are called. rollout: the policy of rollouts through play; None: uniform.
+      selection, backup: the rules that are called. rollout: the policy of rollouts played move by move; None: uniform.
       columns: of each tree.
     """
 
@@ -333,7 +334,7 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
 
 
 def _check_general(game: Game, preset: Preset, assembly: Assembly) -> None:
-    """Checks all parts against a game beyond two players and outcomes in [-1, 1] at the end."""
+    """Checks all parts against a game that has any of `general_features`."""
     rules = [part for rule in assembly.rules for part in rule.parts]
     has_rewards = game.has("reward") or game.discount != 1.0
     for has, name, words in (

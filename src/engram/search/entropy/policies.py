@@ -2,10 +2,10 @@
 
     π(a|s) = (1 - λ)·ρ(a|s) + λ/|A|,   λ = min(1, ε/ln(e + N(s)))
 
-ρ is the rule's policy. Every child is tried once first, in random order; the papers start from Q = 0 or from values
-of a network. λ is that of Painter et al. 2023 in all rules; Xiao et al. and Dam et al. have ε·|A|/ln(N(s) + 1).
-Q is for the player to move, with virtual losses, pools and advice. A move of -inf (`statistics`) is drawn only
-without another.
+ρ is the rule's policy. Every child is first tried once, in random order; the papers start from Q = 0 or from values of
+a network. All rules use the λ of Painter et al. 2023; Xiao et al. and Dam et al. have ε·|A|/ln(N(s) + 1). Q is for the
+player to move, with virtual losses, pools and advice. A move of value -inf (`statistics`) is drawn only if there is no
+other.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from engram.search.operators import Parameter, column_of, selection
 from engram.search.tree import EXPAND, nodes_of, sign_of, statistics, visited_of
 
 EPSILON = Parameter(0.1, low=0.0)
-"""ε of the share λ of uniform draws."""
+"""ε in the share λ of uniform draws."""
 
 
 @compiled(inline=True)
 def without_policy(tree, nodes, parent, rng, epsilon):
     """(True, child) where the policy does not choose: an unvisited child, or with probability λ a uniform draw.
 
-    A uniform draw of a move of -inf leaves the choice to the policy.
+    If a uniform draw hits a move of value -inf, the policy chooses instead.
     """
     if parent.num_visited < parent.num_children:
         return True, np.int64(EXPAND)
@@ -42,7 +42,7 @@ def without_policy(tree, nodes, parent, rng, epsilon):
 
 @compiled(inline=True)
 def highest_quality(tree, nodes, parent):
-    """The highest Q of a visited child; -inf: all are (`statistics`)."""
+    """The highest Q of a visited child; -inf if all are -inf (`statistics`)."""
     highest = -math.inf
     for child in visited_of(parent):
         highest = max(highest, statistics(tree, nodes, child, sign_of(parent))[1])
@@ -54,9 +54,9 @@ def boltzmann(tree, node, rng, parameters):
     """A child drawn by ρ ∝ e^{Q/τ}, or by ρ ∝ n·e^{Q/τ} (by_visits 1); see the module.
 
     Args:
-      temperature: τ in [1e-6, 1e6]; → 0: the highest value. epsilon: ε ≥ 0. by_visits: 0 or 1.
+      temperature: τ in [1e-6, 1e6]; as τ → 0, the highest value. epsilon: ε ≥ 0. by_visits: 0 or 1.
 
-    Cost: two passes over the children, one exponential and one random number a child, one logarithm a node.
+    Cost: two passes over the children, one exponential and one random number per child, one logarithm per node.
     Source: the policy of MENTS (Xiao et al. 2019) and BTS (Painter et al. 2023); by visits, of RENTS (Dam et al. 2021).
     """
     nodes = nodes_of(tree)
@@ -77,7 +77,8 @@ def boltzmann(tree, node, rng, parameters):
         if parameters.by_visits != 0.0:
             weight *= visits
         total += weight
-        # Each child replaces those before with its share of the weights so far, so that one pass draws by all weights.
+        # Each child replaces the choice so far with probability of its share of the weights so far: one pass draws by
+        # all.
         if random_float(rng) * total < weight:
             drawn = np.int64(child)
     return drawn
@@ -88,9 +89,8 @@ def sparse(tree, node, rng, parameters):
     """A child drawn by ρ = max(Q/τ - θ, 0), θ such that ρ sums to 1: poor children are never drawn; see the module.
 
     Args:
-      temperature: τ in [1e-6, 1e6]; → 0: the highest value. epsilon: ε ≥ 0.
-
-    Cost: four to six passes over the children, one random number a child, one logarithm a node.
+      temperature: τ in [1e-6, 1e6]; as τ → 0, the highest value. epsilon: ε ≥ 0. Cost: four to six passes over the
+        children, one random number per child, one logarithm per node.
     Source: the policy of TENTS, Dam et al. 2021.
     """
     nodes = nodes_of(tree)
@@ -118,12 +118,12 @@ def sparse(tree, node, rng, parameters):
     entropy=ENTROPY, temperature=TEMPERATURE, weight=Parameter(0.1, low=0.0, high=1e3), epsilon=EPSILON
 )  # fmt: skip
 def decaying(tree, node, rng, parameters):
-    """A child drawn by ρ ∝ e^{(Q ± β·H)/α}, H the entropy below it that `dents` keeps; see the module.
+    """A child drawn by ρ ∝ e^{(Q ± β·H)/α}, where H is the entropy below it, which `dents` keeps; see the module.
 
     Args:
-      temperature: α in [1e-6, 1e6]. weight: b ≥ 0 of β = b/ln(e + N(s)); 0 is `boltzmann`. epsilon: ε ≥ 0.
+      temperature: α in [1e-6, 1e6]. weight: b ≥ 0 in β = b/ln(e + N(s)); 0 is `boltzmann`. epsilon: ε ≥ 0.
 
-    Cost: as `boltzmann`, one more logarithm a node.
+    Cost: as `boltzmann`, with one more logarithm per node.
     Source: the policy of DENTS, Painter et al. 2023; deviations: as for the backup rule.
     """
     nodes = nodes_of(tree)

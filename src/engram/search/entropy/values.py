@@ -1,9 +1,9 @@
 """Values of nodes under an entropy: the soft maxima of MENTS and its relatives, as mixes and backup rules.
 
-V(s) = max over policies π of [Σ π_i·Q_i - τ·D(π)], Q_i the values of the visited children for the player to move. D ≥ 0
-grows with the distance of π from a reference, so that V lies between the reference's mean and the best child, and in
-[-1, 1]. The papers add an entropy instead, so that their values leave [-1, 1]. Their value less the highest entropy is
-ours, and a node's own policy is the same. The node's own evaluations count until it has a child.
+V(s) = max over policies π of [Σ π_i·Q_i - τ·D(π)], where Q_i are the values of the visited children for the player to
+move. D ≥ 0 grows with the distance of π from a reference, so that V lies between the reference's mean and the best
+child, and in [-1, 1]. The papers add an entropy instead, so that their values leave [-1, 1]. Our value is theirs less
+the highest entropy, and a node's own policy is the same. The node's own evaluations count until it has a child.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEMPERATURE = Parameter(0.1, low=1e-6, high=1e6)
 
 @compiled(inline=True)
 def highest_value(nodes, parent, sign):
-    """The highest value of a visited child for the player of a sign; -inf: there is none."""
+    """The highest value of a visited child for the player of a sign; -inf if there is none."""
     highest = -math.inf
     for child in visited_of(parent):
         value = sign * nodes[child].value
@@ -35,13 +35,13 @@ def highest_value(nodes, parent, sign):
 
 @mix(temperature=TEMPERATURE, by_visits=Parameter(0.0, low=0.0, high=1.0))
 def log_mean_exp(tree, node, mean, parameters):
-    """Value of a node as the soft maximum of its children's values, D the relative entropy to a reference policy.
+    """Value of a node as the soft maximum of its children's values, with D the relative entropy to a reference policy.
 
         V(s) = τ·ln Σ w_i·e^{Q_i/τ},   w_i = 1/|A| (by_visits 0) or n_i/Σn (by_visits 1),   |A| children visited
 
     τ → 0 is the best child; τ → ∞ is the mean by w.
 
-    Cost: two passes over the visited children a node on the path, one exponential a child, one logarithm.
+    Cost: for each node on the path two passes over the visited children, one exponential per child, one logarithm.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -68,8 +68,8 @@ def ments(temperature: float = 0.1) -> Operator:
       temperature: τ in [1e-6, 1e6]; selection should have the same: the preset `ments` joins them.
 
     Source: Xiao, Huang, Mei, Schuurmans and Müller, "Maximum entropy Monte-Carlo planning", NeurIPS 2019.
-    Deviations: less τ·ln|A|, the highest entropy, so that |V| ≤ 1 and a node gains nothing by many moves; each player
-    maximises an entropy of its own moves.
+    Deviations: we subtract τ·ln|A|, the highest entropy, so that |V| ≤ 1 and a node gains nothing from many moves; each
+    player maximises the entropy of its own moves.
     """
     return trace_step_mix(mix=log_mean_exp(temperature=temperature))
 
@@ -81,8 +81,8 @@ def rents(temperature: float = 0.1) -> Operator:
       temperature: τ in [1e-6, 1e6]; selection should have the same: the preset `rents` joins them.
 
     Source: Dam, D'Eramo, Peters and Pajarinen, "Convex regularization in Monte-Carlo tree search", ICML 2021.
-    Deviation: the paper's reference is the last policy. It is not stored here; visit shares, the mean of all policies
-    so far, replace it, as in programs of its authors. Each player has its own policy.
+    Deviation: the paper's reference is the last policy, which we do not store; visit shares, the mean of all policies
+    so far, replace it, as in the authors' programs. Each player has its own policy.
     """
     return trace_step_mix(mix=log_mean_exp(temperature=temperature, by_visits=1))
 
@@ -95,10 +95,10 @@ def child_value(tree, nodes, child, sign, selecting):
 
 @compiled(inline=True)
 def sparse_threshold(tree, nodes, parent, highest, temperature, selecting):
-    """(θ, |K|, Σ_K x²) of the projection of x = (Q - highest)/τ on the policies: π = max(x - θ, 0), K = {π > 0}.
+    """(θ, |K|, Σ_K x²) of the projection of x = (Q - highest)/τ onto the policies: π = max(x - θ, 0), K = {π > 0}.
 
-    Michelot's method: children at or below θ leave K, and θ = (Σ_K x - 1)/|K| rises, until none leaves. Values may not
-    change meanwhile, so that several threads on one tree are barred.
+    Michelot's method: children at or below θ leave K, and θ = (Σ_K x - 1)/|K| rises, until none leaves. Values must not
+    change meanwhile, so several threads on one tree are barred.
     """
     sign = sign_of(parent)
     threshold = -1.0
@@ -121,14 +121,14 @@ def sparse_threshold(tree, nodes, parent, highest, temperature, selecting):
 
 @mix(threads=False, temperature=TEMPERATURE)
 def sparse_mean(tree, node, mean, parameters):
-    """Value of a node as the sparse soft maximum of its children's values, D half the squared distance from uniform.
+    """Value of a node as the sparse soft maximum of its children's values; D is half the squared distance from uniform.
 
         V(s) = max_j Q_j + τ/2·(Σ_K (x_i² - θ²) + 1/|A|),   x_i = (Q_i - max_j Q_j)/τ
 
-    θ and K are those of `sparse_threshold`, |A| is the number of visited children. τ → 0 is the best child; τ → ∞ is
+    θ and K are those of `sparse_threshold`; |A| is the number of visited children. τ → 0 is the best child; τ → ∞ is
     the plain mean of the children.
 
-    Cost: three to five passes over the visited children a node on the path.
+    Cost: three to five passes over the visited children of each node on the path.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -152,14 +152,14 @@ def tents(temperature: float = 0.1) -> Operator:
       temperature: τ in [1e-6, 1e6]; selection should have the same: the preset `tents` joins them.
 
     Source: Dam et al. 2021, as for `rents`: V = τ·spmax(Q/τ), spmax(x) = ½·Σ_K (x_i² - θ²) + ½.
-    Deviation: less τ·(1 - 1/|A|)/2, the highest entropy, so that |V| ≤ 1; each player has a policy of its own.
+    Deviation: we subtract τ·(1 - 1/|A|)/2, the highest entropy, so that |V| ≤ 1; each player has a policy of its own.
     """
     return trace_step_mix(mix=sparse_mean(temperature=temperature))
 
 
 @mix()
 def best_child(tree, node, mean, parameters):
-    """Value of a node as that of its best visited child. Cost: one pass over the visited children a node."""
+    """Value of a node as that of its best visited child. Cost: one pass over the visited children per node."""
     nodes = nodes_of(tree)
     sign = sign_of(nodes[node])
     highest = highest_value(nodes, nodes[node], sign)
@@ -176,7 +176,7 @@ def bts() -> Operator:
 
 
 ENTROPY = Column(np.dtype([("value", np.float64)]), "entropy", rule="dents", fault=bounded(value=1e6))
-"""Entropy of the policies below a node: player 0's own less player 1's, in nats."""
+"""Entropy of the policies below a node: player 0's less player 1's, in nats."""
 
 
 @mix(chance=False, entropy=ENTROPY, temperature=TEMPERATURE, weight=Parameter(0.1, low=0.0, high=1e3))
@@ -187,7 +187,7 @@ def best_child_with_entropy(tree, node, mean, parameters):
 
     ± is + where player 0 moves. α = temperature, b = weight, as for the selection rule `decaying`.
 
-    Cost: three passes over the visited children a node on the path, one exponential a child, two logarithms.
+    Cost: for each node on the path three passes over the visited children, one exponential per child, two logarithms.
     """
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.entropy, ENTROPY.dtype)
@@ -217,13 +217,13 @@ def best_child_with_entropy(tree, node, mean, parameters):
 
 
 def dents(temperature: float = 0.1, weight: float = 0.1) -> Operator:
-    """DENTS, decaying-entropy tree search: the best child's value, and entropies beside it for selection.
+    """DENTS, decaying-entropy tree search: the best child's value, with entropies kept for selection.
 
     Args:
-      temperature: α in [1e-6, 1e6]. weight: b ≥ 0 of β; 0 is `bts`. The preset `dents` joins them with `decaying`.
+      temperature: α in [1e-6, 1e6]. weight: b ≥ 0 in β; 0 is `bts`. The preset `dents` joins this rule with `decaying`.
 
     Source: Painter et al. 2023, as for `bts`. Deviations: β = b/ln(e + N(s)), one of the decays that the paper
-    allows; the entropy is of ρ, without the share of uniform draws; a player's entropy counts against the other's.
+    allows; the entropy is that of ρ, without the share of uniform draws; a player's entropy counts against the other's.
     """
     return trace_step_mix(mix=best_child_with_entropy(temperature=temperature, weight=weight))
 

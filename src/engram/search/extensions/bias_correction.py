@@ -23,13 +23,13 @@ from engram.search.operators import OPERATORS, Operator, Parameter, Record, colu
 from engram.search.tree import PLAYER_1, Tree, nodes_of, own_of, visited_of
 
 FREED = 0.8
-"""Share of a node's part that leaves the bucket with the node."""
+"""Share of a node's part of the sums that leaves the bucket with the node."""
 _SUMS = (("total", "error"), ("count", "weight"))
 
 error_dtype = np.dtype(
     [
         ("key", np.uint64),  # of the node's bucket
-        ("total", np.float64),  # at its home: Σ weighted errors for player 0 of the nodes in the bucket
+        ("total", np.float64),  # at its home: Σ of the weighted errors, for player 0, of the nodes in the bucket
         ("count", np.float64),  # at its home: Σ weights
         ("home", np.int64),  # node that keeps the sums of its bucket; 0: no bucket
         ("error", np.float64),  # its own part of the total
@@ -39,8 +39,8 @@ error_dtype = np.dtype(
 
 
 def _rebase(rows: np.ndarray, moved: bool) -> None:
-    """Before a move of the root: subtracts all nodes' parts from the sums, and copies a bucket's sums to all its nodes,
-    so that any can be its home. After it: sets new homes, and adds the kept nodes' parts.
+    """Before the root moves: subtracts all nodes' parts from the sums, and copies a bucket's sums to all its nodes, so
+    that any can be its home. After the move: sets new homes, and adds the kept nodes' parts.
     """
     homes = rows["home"]
     if not moved:
@@ -53,7 +53,7 @@ def _rebase(rows: np.ndarray, moved: bool) -> None:
 
 
 def _add_parts(rows: np.ndarray, members: np.ndarray, factor: float) -> None:
-    """Makes the first node of each bucket of some nodes its home, and adds their parts to the sums there."""
+    """Makes the first member of each bucket its home, and adds the members' parts to the sums there."""
     homes = rows["home"]
     _, first, bucket = np.unique(rows["key"][members], return_index=True, return_inverse=True)
     homes[members] = members[first][bucket]
@@ -64,7 +64,7 @@ def _add_parts(rows: np.ndarray, members: np.ndarray, factor: float) -> None:
 def _rebuild(tree: Tree, moved: bool) -> None:
     rows = tree.rows(ERRORS)[: tree.num_nodes]
     homes = rows["home"]
-    if moved and len(members := np.flatnonzero(homes[homes] != homes)):  # their home was a leaf that has been left
+    if moved and len(members := np.flatnonzero(homes[homes] != homes)):  # their home was a leaf that has been given up
         for total, _ in _SUMS:
             rows[total][members] = 0.0
         _add_parts(rows, members, 1.0)
@@ -104,18 +104,19 @@ def enter_bucket(tree, path, depth, state, parameters):
 
 @mix(errors=ERRORS, strength=Parameter(0.35, low=0.0, high=1.0), exponent=Parameter(0.85, low=0.0, high=1.0))
 def corrected(tree, node, mean, parameters):
-    """The mean of a node's own evaluations, corrected, and of its children's values.
+    """The mean of a node's own evaluations, corrected, and its children's values.
 
         V(s) = (k·(v_0 - λ·B) + Σ n_i·V_i) / (k + Σ n_i),   B = Σ_b w·(v_0 - Σ n_i·V_i / Σ n_i) / Σ_b w,   w = (Σ n_i)^α
 
-    B, the bias of the node's bucket, sums over all its nodes with children, each at its last update. k counts the
-    node's evaluations (usually one: the rollout's or the network's), v_0 is their mean. v_0 - λ·B stays in [-1, 1].
+    B, the bias of the node's bucket, sums over all the bucket's nodes with children, each as of its last update. k
+    counts the node's evaluations (usually one, by a rollout or the network), and v_0 is their mean. v_0 - λ·B stays in
+    [-1, 1].
 
     Args:
       strength: λ in [0, 1]. exponent: α in [0, 1].
 
     When a subtree becomes the tree, 0.8 of the other nodes' parts leaves their buckets. The root and ends of games have
-    no bucket. Cost: O(visited children) and one power a node on the path; the key, once a node.
+    no bucket. Cost: O(visited children) and one power for each node on the path; the key once per node.
     Source: Wu, KataGo, docs/KataGoMethods.md, "Subtree value bias correction"; its settings.
     Deviation: rollouts are corrected too, and the corrected value stays in [-1, 1].
     """
@@ -151,10 +152,10 @@ def bias_buckets(game: Game) -> Extension:
 
 
 def bias_correction(strength: float = 0.35, exponent: float = 0.85) -> Operator:
-    """The mean, with each evaluation corrected by the mean error of similar ones (KataGo's baseline).
+    """The mean, with each evaluation corrected by the mean error of similar evaluations (KataGo's baseline).
 
     Args:
-      strength: λ in [0, 1]; 0 is `average`, to rounding. exponent: α in [0, 1]; see `corrected`.
+      strength: λ in [0, 1]; 0 is `average`, up to rounding. exponent: α in [0, 1]; see `corrected`.
     """
     return trace_step_mix(mix=corrected(strength=strength, exponent=exponent))
 

@@ -1,6 +1,6 @@
 """Gumbel search: sequential halving at the root, and below it visits in proportion to an improved policy.
 
-Both halves score a child by g + ln P + σ(q). q in [0, 1] is its value, "completed" for unvisited children: they get the
+Both parts score a child by g + ln P + σ(q). q in [0, 1] is its value, "completed" for unvisited children: they get the
 node's own evaluation, blended with the values of visited children (`mixed_value`). σ(q) = (v + max n)·s·q.
 """
 
@@ -63,9 +63,9 @@ class Budget:
 
 @compiled
 def considered_visits(number, budget, candidates):
-    """Visits that a candidate has when it gets simulation `number` (from 0) of a sequential halving.
+    """The visits that a candidate has when it gets simulation `number` (from 0) of a sequential halving.
 
-    Each phase gives the candidates that remain the same number of further visits; half of them go on, at least two.
+    Each phase gives every remaining candidate the same number of further visits; half of them continue, at least two.
     """
     phases = 1
     while 1 << phases < candidates:
@@ -84,7 +84,7 @@ def considered_visits(number, budget, candidates):
 
 @compiled(inline=True)
 def visits_of(nodes, child):
-    """Visits of a child, with those in flight."""
+    """Visits of a child, including those in flight."""
     return np.int64(nodes[child].visit_count) + np.int64(nodes[child].in_flight)
 
 
@@ -96,7 +96,7 @@ def quality(tree, nodes, parent, child):
 
 @compiled
 def mixed_value(tree, nodes, parent, evaluation):
-    """(v + ΣN·Σ P·q / ΣP)/(1 + ΣN) over visited children: q of the unvisited ones, v the node's own evaluation."""
+    """(v + ΣN·Σ P·q / ΣP)/(1 + ΣN) over visited children: q of unvisited ones; v is the node's own evaluation."""
     total = 0.0
     shares = 0.0
     qualities = 0.0
@@ -131,7 +131,7 @@ def draw_candidates(nodes, column, node, rng, noise):
 
 
 def improved_policy(values: dict[str, Value], tree: Tree, moves: RootMoves) -> np.ndarray:
-    """π ∝ P·e^{σ(q)} of the root's moves (A,), by their values alone: without advice, and with proven losses."""
+    """π ∝ P·e^{σ(q)} of the root's moves (A,), by values alone: it ignores advice, and includes proven losses."""
     column = tree.rows(CANDIDATES)
     first = int(tree.nodes[0]["first_child"])
     before = column["before"][first : first + len(moves.action)]
@@ -154,7 +154,7 @@ def improved_policy(values: dict[str, Value], tree: Tree, moves: RootMoves) -> n
     visits_offset=Parameter(50.0, low=0.0, high=1e6), scale=Parameter(1.0, low=0.0, high=1e3),
 )  # fmt: skip
 def gumbel_halving(tree, node, rng, parameters):
-    """The rule of `gumbel`, whose `budget` is tabulated for the search."""
+    """The rule behind `gumbel`, whose `budget` is tabulated for the search."""
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.candidates, candidate_dtype)
     parent = nodes[node]
@@ -205,21 +205,21 @@ def gumbel_halving(tree, node, rng, parameters):
 
 
 def gumbel(considered: float = 16, noise: float = 0.0, visits_offset: float = 50.0, scale: float = 1.0) -> Operator:
-    """Gumbel search. At the root: sequential halving among the m children of the highest g + ln P + σ(q).
+    """Gumbel search. At the root: sequential halving among the m children with the highest g + ln P + σ(q).
 
     Below the root: the child with the highest π - n/(1 + Σn), where π ∝ P·e^{σ(q)} is the improved policy.
 
     Args:
-      considered: m in [1, 4096], children that share the budget at the root.
-      noise: scale of the Gumbel noise g ≥ 0; 0 for play, 1 for self-play (the source's).
-      visits_offset, scale: v ≥ 0 and s ≥ 0 of σ(q) = (v + max n)·s·q, for q in [0, 1].
+      considered: m in [1, 4096], the number of children that share the budget at the root.
+      noise: scale ≥ 0 of the Gumbel noise g; 0 for play, 1 for self-play (as in the source).
+      visits_offset, scale: v ≥ 0 and s ≥ 0 in σ(q) = (v + max n)·s·q, for q in [0, 1].
 
-    The budget is the search's number of simulations, its root's own evaluation among them. A kept root counts from the
-    visits at its first search. One thread on a tree.
-    Cost: three passes over the children, visited or not, with two exponentials and three logarithms a child.
+    The budget is the search's number of simulations, including the evaluation of the root itself. A kept root counts
+    from the visits that it had at its first search. Only one thread may work on a tree.
+    Cost: three passes over the children, visited or not, with two exponentials and three logarithms per child.
     Source: Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR 2022.
-    Deviation: the move played is the decision's. `robust`, the default, gives equal visits to the higher ln P + σ(q),
-    without g; the other decisions know nothing of it.
+    Deviation: the decision chooses the move played. `robust`, the default, breaks ties of visits by the higher ln P +
+    σ(q), without g; the other decisions do not use this score.
     """
     return gumbel_halving(budget=Budget(), considered=considered, noise=noise, visits_offset=visits_offset, scale=scale)
 

@@ -29,23 +29,24 @@ IMPLICIT = Column(
 
 @compiled(inline=True)
 def implicit_value(nodes, column, child):
-    """A visited child's minimax value for player 0; at the end of a game its outcome."""
+    """A visited child's minimax value for player 0; at the end of a game, the outcome."""
     return nodes[child].value if nodes[child].flags & TERMINAL else column[child].value
 
 
 @selection(implicit=IMPLICIT, weight=Parameter(0.4, low=0.0, high=1.0), exploration=Parameter(1.0, low=0.0))
 def implicit_minimax(tree, node, rng, parameters):
-    """The child of the highest (1 - α)·Q + α·v + c·sqrt(ln N(s) / n), v its minimax value; unvisited children first.
+    """The child with the highest (1 - α)·Q + α·v + c·sqrt(ln N(s) / n), v its minimax value; unvisited children first.
 
     Args:
       weight: α in [0, 1]; 0 is `ucb1`, node by node. exploration: c ≥ 0, for values in [-1, 1].
 
-    A leaf that `forget` takes away counts in its parents' v until a simulation passes them again.
+    A leaf that `forget` removes still counts in its ancestors' v until a simulation passes them again.
 
-    Cost: as `ucb1`; after each simulation a pass over the visited children of its path, and a heuristic a new node.
+    Cost: as `ucb1`; after each simulation a pass over the visited children along its path, and one heuristic per new
+    node.
     Source: Lanctot, Winands, Pepels and Sturtevant, "Monte Carlo tree search with heuristic evaluations using implicit
-    minimax backups", CIG 2014. Deviations: v is the outcome at ends of games; the heuristic is that of line games or
-    the user's own.
+    minimax backups", CIG 2014. Deviations: at ends of games v is the outcome; the heuristic is one of line games or the
+    user's own.
     """
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.implicit, IMPLICIT.dtype)

@@ -1,11 +1,12 @@
 """Known differences: positions whose values differ by a known amount share all their visits (KVDA-UCT).
 
-A group holds such positions. One of them, its home, keeps the sums of all. Each other position links to the home, with
-the known difference of their values. Three facts join groups, and groups never part:
+A group holds such positions. One of them, its home, keeps the sums of all. Every other position links to the home, with
+the known difference of their values. Groups never part. Two nodes join their groups in three cases:
 
-- two nodes have the same position (equal hash);
-- both are ends of games, whose values differ as their outcomes do;
-- their moves lead to the same groups, and the best moves to each group differ by the same amount, as do the two then.
+- they have the same position (equal hash);
+- both are ends of games, and their values differ as their outcomes do;
+- their moves lead to the same groups, and the best moves to each group differ by one same amount, as the two values
+  then do.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from engram.search.operators import Parameter, Record, after_backup, column_of, 
 from engram.search.returns import line_of_move, position_value
 from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, Tree, is_barred, nodes_of, sign_of, with_advice
 
-_GRAIN = 2.0**-30  # a smaller deviation of two differences counts as none
+_GRAIN = 2.0**-30  # two differences that deviate by less count as equal
 _ENDS = GOLDEN  # key of the ends of games
 
 group_dtype = np.dtype(
@@ -39,7 +40,7 @@ group_dtype = np.dtype(
         ("count", np.float64),  # at a home: Σ N
         ("sum", np.float64),  # the node's own part: N·V
         ("visits", np.float64),  # and N
-        ("seen", np.uint64),  # the homes of the node's moves at the last look
+        ("seen", np.uint64),  # the homes of the node's moves when they were last looked at
     ]
 )
 entry_dtype = np.dtype(
@@ -53,7 +54,7 @@ entry_dtype = np.dtype(
 
 @compiled
 def find(rows, node):
-    """(home, V of the node - V of the home) of a node's group; shortens the chain of links to the home."""
+    """(home, V of the node - V of the home) for a node's group; shortens the chain of links to the home."""
     difference = 0.0
     while rows[node].home != node:
         link = rows[node].home
@@ -67,7 +68,7 @@ def find(rows, node):
 
 @compiled
 def unite(rows, a, b, gap):
-    """Joins the groups of two nodes with V(a) - V(b) = gap; the home with the lower index stays."""
+    """Joins the groups of two nodes for which V(a) - V(b) = gap; the home with the lower index stays."""
     low, from_a = find(rows, a)
     high, from_b = find(rows, b)
     if low == high:
@@ -100,7 +101,7 @@ def meet(rows, table, node, key, level):
 
 @compiled(inline=True)
 def worth_of_move(tree, rows, child, sign):
-    """(home, w) of a move's group: for the player of `sign` the move is worth w more than the home."""
+    """(home, w) for a move's group: for the player of `sign`, the move is worth w more than the home."""
     home, difference = find(rows, child)
     constant, factor = line_of_move(tree, child)
     return home, sign * (constant + factor * difference)
@@ -110,7 +111,7 @@ def worth_of_move(tree, rows, child, sign):
 def moves_key(tree, nodes, rows, node):
     """(key, level) of a node, by the groups that its moves lead to and the best move to each.
 
-    Key 0: a move leads to no group yet, or all lead to the same groups as at the last look.
+    Key 0: a move leads to no group yet, or all moves lead to the same groups as when they were last looked at.
     """
     parent = nodes[node]
     sign = sign_of(parent)
@@ -139,7 +140,7 @@ def moves_key(tree, nodes, rows, node):
             if rival == home and (its_worth > worth or (its_worth == worth and other < child)):
                 is_best = False
         if is_best:
-            # The sum is the same in any order of the moves.
+            # The sum does not depend on the order of the moves.
             grains = np.uint64(np.int64(math.floor((worth - level) / _GRAIN + 0.5)))
             key += mix_bits(np.uint64(home) * GOLDEN + mix_bits(grains))
     return mix_bits(key), sign * level
@@ -196,19 +197,20 @@ _TABLE = Column(entry_dtype, "groups_table", new_nodes=False, rebuild=_rebuild)
 def kvda(tree, node, rng, parameters):
     """UCB1 over groups: the child with the highest Q + c·sqrt(ln Σn / n), Q and n of its group; unvisited ones first.
 
-    Q is the mean of the group's values, each moved by its known difference to the child's position, and then by the
+    Q is the mean of the group's values, each shifted by its known difference to the child's position, and then by the
     reward of the child's own move. Σn sums over the children.
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1].
 
-    Cost: as `ucb1`, and for each child a chain of a link or two. After each simulation a chain for each node of the
-    path, and at every third visit of a node O(children²).
+    Cost: as `ucb1`, with a chain of a link or two to follow for each child. After each simulation, such a chain for
+    each node of the path, and O(children²) at every third visit to a node.
     Source: Schmöcker, Dockhorn and Rosenhahn, "Grouping nodes with known value differences: a lossless UCT-based
     abstraction algorithm", ICLR 2026 (arXiv 2510.25388), after its authors' program. Deviations: the nodes stay a tree,
-    and equal positions are a group; groups never part, because what joins them stays true; of several moves to one
-    group the best counts, where the source groups no such position; positions of different depth may meet; two players
-    are allowed, because values of zero-sum games are unique; c is constant; the decision is the preset's.
+    and equal positions form a group; groups never part, because the facts that join them stay true; of several moves to
+    one group the best counts, whereas the source leaves such positions ungrouped; positions of different depths may
+    share a group; two players are allowed, because values of zero-sum games are unique; c is constant; the decision is
+    the preset's.
     """
     nodes = nodes_of(tree)
     rows = column_of(tree, parameters.groups, group_dtype)
@@ -259,7 +261,7 @@ def regroup(tree, path, depth, value, moves, parameters):
     """Brings the sums of a path's groups up to date, and joins groups whose moves show a known difference.
 
     Args:
-      every: visits of a node between looks at the groups of its moves.
+      every: number of visits to a node between checks of the groups of its moves.
     """
     nodes = nodes_of(tree)
     rows = column_of(tree, parameters.groups, group_dtype)

@@ -1,7 +1,7 @@
 """Local bounds: the least and the greatest return of each node's moves, by which selection stretches their values.
 
-Returns may shrink with their distance from the end of the game, or be alike at a node. The values of its moves then
-fill a small part of [-1, 1], and one constant of exploration means something else at each node.
+Returns may shrink with the distance from the end of the game, or be almost equal at a node. The values of its moves
+then fill a small part of [-1, 1], and one exploration constant means something different at each node.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ RETURNS = Column(
 
 @selection(returns=RETURNS, exploration=Parameter(1.0, low=0.0))
 def ucb1_local(tree, node, rng, parameters):
-    """UCB1 with stretched values: the child of the highest (Q - m)/h + c·sqrt(ln N(s) / n); unvisited children first.
+    """UCB1 with stretched values: the child with the highest (Q - m)/h + c·sqrt(ln N(s) / n); unvisited children first.
 
-    m is the middle and h half the span of all returns so far of the node's moves, so that the least becomes -1 and the
-    greatest 1. Until two returns differ, m = 0 and h = 1: the bounds of the whole game.
+    m is the middle, and h half the span, of all returns so far of the node's moves, so that the least becomes -1 and
+    the greatest 1. Until two returns differ, m = 0 and h = 1: the bounds of the whole game.
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1] (2·√2 times the source's C_p).
 
-    Where both a sure win and a sure loss were seen it is `ucb1`, bit for bit.
-    Cost: as `ucb1`, and a division a child; after each simulation a pass over its path. 16 bytes a node.
+    Where both a win of 1 and a loss of -1 have been seen, it is `ucb1`, bit for bit.
+    Cost: as `ucb1`, and one division per child; after each simulation a pass over its path. 16 bytes per node.
     Source: Vodopivec, Samothrakis and Šter, "On Monte Carlo tree search and reinforcement learning", JAIR 60, 2017
     (space-local value normalization), in the form of its authors' program (`Player_AI_RL`, local then global bounds).
-    Deviations: N(s) counts the node's own evaluation, too; global bounds are the game's, which are known.
+    Deviations: N(s) also counts the node's own evaluation; the global bounds are those of the game, which are known.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -51,7 +51,7 @@ def ucb1_local(tree, node, rng, parameters):
     sign = sign_of(parent)
     middle = 0.0
     half = 1.0
-    if row.above + row.below > 2.0 + 1e-9:  # equal returns, discounted in other steps, differ by rounding
+    if row.above + row.below > 2.0 + 1e-9:  # equal returns, discounted in different steps, differ by rounding
         middle = sign * (0.5 * (row.above - row.below))
         half = 0.5 * (row.above + row.below) - 1.0
     scale = ucb_scale(parent, parameters.exploration)
@@ -74,7 +74,7 @@ def _shrunk(tree, value, factor):
 
 @after_backup(returns=RETURNS, discount=Parameter(1.0, low=0.0, high=1.0))
 def note_returns(tree, path, depth, value, moves, parameters):
-    """Widens the bounds of a path's nodes by a simulation's return, times γ for each move, its rollout's included."""
+    """Widens the bounds of a path's nodes to include a simulation's return, times γ per move, rollout included."""
     rows = column_of(tree, parameters.returns, RETURNS.dtype)
     discount = parameters.discount
     target = value
@@ -92,9 +92,9 @@ def local_bounds(discount: float = 1.0, trace_decay: float = 1.0) -> Extension:
     """Keeper of the column `RETURNS`; a search adds it, with γ = 1, if its rule reads the column.
 
     Args:
-      discount: γ in [0, 1] a move. trace_decay: λ in [0, 1], with which the trace of a backup rule continues through
-        rollouts: the rule gets a leaf's value times (λγ)^L after L moves of a rollout, whose positions count as 0, the
-        middle of the bounds; γ acts in the game's units.
+      discount: γ in [0, 1] per move. trace_decay: λ in [0, 1], by which the trace of a backup rule continues through
+        rollouts: after a rollout of L moves the rule gets the leaf's value times (λγ)^L. The rollout's positions count
+        as 0, the middle of the bounds; γ acts in the game's units.
     """
     decay = discount * trace_decay
     return Extension(

@@ -21,12 +21,12 @@ from engram.search.returns import incoming_value
 from engram.search.tree import CHANCE, PLAYER_1, nodes_of
 
 average_dtype = np.dtype([("value", np.float64), ("count", np.float64)])
-"""Of a move by a player: the mean return of the simulations with it, for this player, and their number."""
+"""For a move by a player: the mean return, for this player, of the simulations with the move, and their number."""
 
 
 @rollout(averages=Record(average_dtype), temperature=Parameter(0.2, low=0.01))
 def follow_averages(state, player, actions, count, rng, parameters):
-    """A legal move drawn in proportion to exp(Q/τ), with its mean Q in [-1, 1], or 1 before its first return."""
+    """A legal move drawn in proportion to exp(Q/τ), where Q in [-1, 1] is its mean, or 1 before its first return."""
     averages = carray(pointer_at(parameters.averages, average_dtype), (parameters.averages_size,))
     draw = random_float(rng)
     drawn = np.int64(0)
@@ -35,7 +35,7 @@ def follow_averages(state, player, actions, count, rng, parameters):
         average = averages[2 * np.int64(actions[place]) + player]
         weight = math.exp((average.value if average.count > 0.0 else 1.0) / parameters.temperature)
         total += weight
-        # The last move drawn so far stays with probability 1 - weight/total; one number serves all these draws.
+        # The move drawn so far is kept with probability 1 - weight/total; one random number serves all these draws.
         share = weight / total
         if draw < share:
             drawn = np.int64(place)
@@ -73,18 +73,18 @@ def average_moves(tree, path, depth, value, moves, parameters):
 def mast(temperature: float = 0.2) -> Callable[[Game], Extension]:
     """MAST, for any search with rollouts: `uct(rollout=mast(temperature=0.5))`.
 
-    Rollouts are then played move by move through the game's functions, in place of its own fast ones. The means last
-    for one game.
+    Rollouts are then played move by move through the game's functions, in place of the game's own fast rollouts. The
+    means last for one game.
 
     Args:
-      temperature: τ ≥ 0.01, for values in [-1, 1]; the default is the source's 10 for values of 0 to 100.
+      temperature: τ ≥ 0.01, for values in [-1, 1]; the default corresponds to the source's 10 for values of 0 to 100.
 
     Cost: an exponential for each legal move of each position in a rollout; a pass over the moves of each simulation.
     Source: Finnsson and Björnsson, "Simulation-based approach to general game playing", AAAI 2008. Deviation: with
     rewards on the way a move gets the return of the whole simulation.
     """
     policy = partial(follow_averages, temperature=temperature)
-    policy()  # checks the range now instead of at the first search
+    policy()  # checks the range now, not at the first search
 
     def make(game: Game) -> Extension:
         averages = np.zeros(2 * game.num_actions, average_dtype)

@@ -1,7 +1,7 @@
 """A memory of moves: a move's mean advantage over its position, wherever in the search it was played.
 
-Each player and action has two numbers, for player 0. A column of advice copies them, so that a child has an N_M and a
-V̂_M before its first visit.
+For each player and action there are two numbers, from player 0's view. A column of advice copies them, so that a child
+has an N_M and a V̂_M before its first visit.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ MAX_NUMBER = 1e9
 
 move_dtype = np.dtype(
     [
-        ("advantage", np.float64),  # A: mean of return less value of its position, in [-2, 2] for player 0
-        ("count", np.float64),  # N: returns in it, at most the window
+        ("advantage", np.float64),  # A: mean of the return less the value of the position, in [-2, 2] for player 0
+        ("count", np.float64),  # N: number of returns in A, at most the window
     ]
 )
 ADVICE = Column(advice_dtype, "move_advice")
@@ -55,7 +55,7 @@ def advise_children(tree, node, state, parameters):
     """Gives new children the memory's values of their moves.
 
     Args:
-      entries: of each move, 2·action + player. shrinkage: κ > 0, prior returns at the position's own value.
+      entries: one for each move, at 2·action + player. shrinkage: κ > 0, prior returns at the position's own value.
 
     Cost: O(children).
     """
@@ -74,8 +74,8 @@ def learn_moves(tree, path, depth, value, moves, parameters):
 
         N_a = min(N_a + 1, window);  A_a += (R - V̂(s) - A_a)/N_a
 
-    V̂(s) is the value after the backup and includes this return. With a mean of N returns the memory learns 1 - 1/N of
-    the difference, so that positions of few visits count less. R is the simulation's undiscounted return.
+    V̂(s) is the value after the backup and includes this return. If it is a mean of N returns, the memory learns 1 -
+    1/N of the difference, so that positions with few visits count less. R is the simulation's undiscounted return.
 
     Args:
       entries, shrinkage: as for `advise_children`. window: ≥ 1, returns after which older ones fade.
@@ -99,9 +99,9 @@ def learn_moves(tree, path, depth, value, moves, parameters):
 
 @selection(exploration=Parameter(0.3, low=0.0))
 def ucb1_memory(tree, node, rng, parameters):
-    """UCB1 with advice for unvisited children: the highest Q + c·sqrt(ln N(s) / (n + 1)).
+    """UCB1 with advice for unvisited children: the child with the highest Q + c·sqrt(ln N(s) / (n + 1)).
 
-    Q of a visited child is its value blended with the advice; of an unvisited one it is the first extension's advice.
+    Q of a visited child is its value blended with the advice; Q of an unvisited child is the first extension's advice.
     Children without advice are entered first. A random draw breaks ties among unvisited children.
 
     Args:
@@ -119,7 +119,7 @@ def ucb1_memory(tree, node, rng, parameters):
     scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
-    ties = np.int64(0)  # unvisited children of the highest bound
+    ties = np.int64(0)  # unvisited children with the highest bound
     for child in range(first, end):
         if child < unvisited:
             visits, value = statistics(tree, nodes, child, sign)
@@ -147,7 +147,7 @@ def move_history(
     """A memory of moves for any search: `Preset(..., extensions=(move_history(),))`.
 
     Args:
-      equivalence: k ≥ 0 of λ = sqrt(k/(3N + k)), the weight of the memory in the value of a visited child.
+      equivalence: k ≥ 0 in λ = sqrt(k/(3N + k)), the weight of the memory in the value of a visited child.
       shrinkage: κ > 0, prior returns at the position's own value.
       window: ≥ 1, returns after which older ones fade.
 

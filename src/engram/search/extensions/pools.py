@@ -15,21 +15,21 @@ from engram.rng import mix
 from engram.search.columns import Column
 from engram.search.tree import Tree
 
-PROBES = 64  # places tried before a node gets a pool of its own
+PROBES = 64  # places tried before a node gets a pool to itself
 
 
 def table_column(name: str, rebuild: Callable[[Tree, bool], None]) -> Column:
-    """The column that holds the table of a kind of pool: node numbers, 0 for a free place."""
+    """The column that holds the table of a kind of pool: node numbers, or 0 for a free place."""
     return Column(np.dtype(np.int32), name, new_nodes=False, rebuild=rebuild)
 
 
 @compiled
 def join(rows, table, index, key):
-    """Gives a node a key and that key's home; the first node of a key is the home itself."""
+    """Gives a node a key and the home of that key; the first node with a key is its home."""
     rows[index].key = key
     rows[index].home = index
     capacity = len(table)
-    # Mixed first: a game may pack its coordinates into a hash whose low bits are all alike.
+    # The key is mixed first: a game may pack its coordinates into a hash whose low bits hardly vary.
     place = np.int64(mix(key) % np.uint64(capacity))
     for _ in range(PROBES):
         home = np.int64(table[place])
@@ -46,7 +46,7 @@ def join(rows, table, index, key):
 
 @compiled
 def relist(rows, table, num_nodes):
-    """Rebuilds the table after the tree has grown; the sums stay at their homes, listed or not."""
+    """Rebuilds the table after the tree has grown; the sums stay at their homes, whether or not these are listed."""
     table[:] = 0
     rows[0].home = 0
     for k in range(num_nodes):
@@ -56,6 +56,6 @@ def relist(rows, table, num_nodes):
 
 
 def fault(rows: np.ndarray) -> str | None:
-    """The fault of rows from a file with a home outside the tree, or None."""
+    """The fault of rows from a file, a home outside the tree, or None."""
     inside = (rows["home"] >= 0) & (rows["home"] < len(rows))
     return None if inside.all() else "the home of a pool lies outside the tree"

@@ -22,11 +22,11 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
 
     It always runs to the root, because simulations in flight may have been backed up through a proven node.
 
-    Where the path enters a proven node, `bar_proven` keeps room for the other moves.
+    Where the path enters a proven node, `bar_proven` keeps visits for the other moves.
 
-    Cost: O(depth), and O(visited children) for each node above a proven one or with barred children.
+    Cost: O(depth), and O(visited children) for each node that has barred children or lies just above a proven node.
     Source: Winands, Björnsson and Saito, "Monte-Carlo tree search solver", 2008.
-    Deviation: draws and any other outcome are proven too, once all moves are.
+    Deviation: draws and all other outcomes are proven too, once all moves are.
     """
     nodes = nodes_of(tree)
     below = False
@@ -58,10 +58,10 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
 def bar_proven(nodes, node, bars):
     """Sets whether visits of an unproven node leave out its proven children.
 
-    They do while the unproven children have fewer than √N of its N visits.
+    They do so while the unproven children have fewer than √N of its N visits.
 
-    Without it a rule visits a proven draw, whose value does not fall, while the bounds of the others grow like √(ln N).
-    √N visits move the mean by 2/√N, like its standard error.
+    Otherwise a rule keeps visiting a proven draw, whose value does not fall, while the bounds of the others grow only
+    like √(ln N). √N visits move the mean by at most 2/√N, about its standard error.
     """
     if not bars and not node.flags & BARS:
         return
@@ -72,5 +72,5 @@ def bar_proven(nodes, node, bars):
 
 
 def proofs() -> Extension:
-    """A solver: propagates proven values, and the search ends when the root is proven."""
+    """A solver: propagates proven values, and ends the search when the root is proven."""
     return Extension("the solver", after_backup=propagate_proofs(), threads="none", proves=True)

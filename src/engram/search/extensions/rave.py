@@ -1,7 +1,7 @@
 """RAVE: a move's value from all simulations that play it anywhere later in the game (AMAF, "all moves as first").
 
 A simulation updates each child of a node on its path whose move is played from there on, in the tree or in the rollout.
-The move counts for the player that plays it first.
+The move counts for the player who plays it first.
 """
 
 from __future__ import annotations
@@ -49,18 +49,19 @@ AMAF = Column(
     bias=Parameter(math.nan, low=0.0), strength=Parameter(0.0, low=0.0), first_play_urgency=Parameter(math.inf),
 )  # fmt: skip
 def rave(tree, node, rng, parameters):
-    """RAVE: the child of the highest (1-β)·Q + β·Q̃ + c·sqrt(ln N(s) / (n + 1)), Q̃ its AMAF value.
+    """RAVE: the child with the highest (1-β)·Q + β·Q̃ + c·sqrt(ln N(s) / (n + 1)), where Q̃ is its AMAF value.
 
-    β = sqrt(k/(3n + k)), or with a bias b of least mean squared error, β = ñ/(n + ñ + 4·n·ñ·b²), ñ AMAF samples; 1
-    where n = 0, 0 where ñ = 0.
+    β = sqrt(k/(3n + k)); or, given a bias b, β = ñ/(n + ñ + 4·n·ñ·b²), which minimises the mean squared error. ñ is the
+    number of AMAF samples; β is 1 where n = 0, and 0 where ñ = 0.
 
     Args:
-      exploration: c ≥ 0. equivalence: k ≥ 0, visits after which both weigh the same.
-      bias: b ≥ 0 of AMAF's win rate (half that of values); nan: the other schedule.
+      exploration: c ≥ 0. equivalence: k ≥ 0, the visits after which both values weigh the same.
+      bias: b ≥ 0 of AMAF's win rate (half the bias of values); nan: β by `equivalence`.
       strength: starting visits of the likeliest move, as in `ucb1_prior`, for nodes with priors.
-      first_play_urgency: bound of children without visits, AMAF samples and prior; inf: each first, in random order.
+      first_play_urgency: bound of children without visits, AMAF samples or prior; inf: each is tried first, in random
+        order.
 
-    Cost: O(children) a node, visited or not; the same again after each simulation.
+    Cost: O(children) per node, visited or not; the same again after each simulation.
     Source: Gelly and Silver 2007 and 2011. Deviation: n counts the child's own visits, not the parent's.
     """
     nodes = nodes_of(tree)
@@ -108,20 +109,20 @@ def rave(tree, node, rng, parameters):
     bias=Parameter(0.0085, low=0.0),
 )  # fmt: skip
 def puct_rave(tree, node, rng, parameters):
-    """PUCT on values of RAVE: the child of the highest (1-β)·Q + β·Q̃ + c·P·sqrt(N(s)) / (1 + n), where
+    """PUCT on values of RAVE: the child with the highest (1-β)·Q + β·Q̃ + c·P·sqrt(N(s)) / (1 + n), where
 
         Q = (n·V + s·V(s)) / (n + s),   β = ñ/(n + s + ñ + 4·(n + s)·ñ·b²)
 
-    n and V are the child's visits and value, Q̃ its AMAF value of ñ samples, V(s) the node's own value. So s starting
-    visits worth V(s) keep a few samples from deciding, and a child without any evidence is worth V(s). A visited child
-    that ends the game is worth V alone, which is exact.
+    n and V are the child's visits and value, Q̃ is its AMAF value from ñ samples, and V(s) the node's own value. So s
+    starting visits worth V(s) keep a few samples from deciding, and a child without any evidence is worth V(s). A
+    visited child that ends the game is worth V alone, which is exact.
 
     Args:
-      exploration: c ≥ 0, for values in [-1, 1] and priors that are chances.
+      exploration: c ≥ 0, for values in [-1, 1] and priors that are probabilities.
       strength: s ≥ 0, starting visits of every child.
       bias: b ≥ 0 of AMAF's win rate, as in `rave`.
 
-    Cost: as `rave`, and a division a child.
+    Cost: as `rave`, and one division per child.
     Source: RAVE of Gelly and Silver 2011, with the bonus of Rosin 2011 in place of UCB1's.
     """
     nodes = nodes_of(tree)
@@ -181,19 +182,20 @@ REFERENCE = Column(reference_dtype, "reference", rebase=_forget, fault=_fault)
     amaf=AMAF, reference=REFERENCE, visits=Parameter(50.0, low=0.0), bias=Parameter(1e-5, low=0.0)
 )  # fmt: skip
 def grave(tree, node, rng, parameters):
-    """GRAVE: the child of the highest (1-β)·Q + β·Q̃, Q̃ its move's AMAF value at a well-visited ancestor.
+    """GRAVE: the child with the highest (1-β)·Q + β·Q̃, where Q̃ is its move's AMAF value at a well-visited ancestor.
 
-    That is the closest with enough visits. β = ñ/(n + ñ + b·n·ñ), ñ AMAF samples there; 1 where n = 0, 0 where ñ = 0.
-    Moves without visits and samples come first, in random order.
+    That ancestor is the closest with enough visits. β = ñ/(n + ñ + b·n·ñ), where ñ counts the AMAF samples there; β is
+    1 where n = 0, and 0 where ñ = 0. Moves without visits and samples come first, in random order.
 
     Args:
-      visits: of the ancestor, ≥ 0, the node itself among them; the root counts in any case. 0: no ancestor.
+      visits: the visits that the ancestor needs, ≥ 0; the node itself may be the ancestor, and the root always
+        qualifies. 0: no ancestor.
       bias: b ≥ 0, four times the square of `rave`'s bias.
 
-    Cost: as `rave`; in nodes with fewer visits another pass over the children and those of the ancestor.
+    Cost: as `rave`; at nodes with fewer visits, another pass over the children of the node and of the ancestor.
     Source: Cazenave, "Generalized rapid action value estimation", IJCAI 2015 (visits 50, bias 1e-5 among others).
-    Deviation: a node's AMAF values are those of its own mover, so an ancestor counts only where the same player moves;
-    without one the node's own values are taken.
+    Deviation: a node's AMAF values are those of its own mover, so only an ancestor where the same player moves counts;
+    without such an ancestor, the node's own values are taken.
     """
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.amaf, amaf_dtype)
@@ -244,10 +246,10 @@ def update_amaf(tree, path, depth, value, moves, parameters):
     """Adds a simulation to the column.
 
     Args:
-      first_player: scratch by action: 1 + the player that plays it first from here on; 0: neither.
+      first_player: scratch by action: 1 + the player who plays it first from here on; 0: neither.
 
     Cost: O(moves of the rollout + children of the nodes on the path).
-    Source: Gelly and Silver 2007. Where both play an action, the first to do so counts (as in Fuego).
+    Source: Gelly and Silver 2007. If both play an action, it counts for the first to do so (as in Fuego).
     """
     first_player = carray(pointer_at(parameters.first_player, np.uint8), (parameters.first_player_size,))
     first_player[:] = np.uint8(0)

@@ -19,7 +19,8 @@ class StoredTable:
     Args:
       kind: of the records, by which a file is recognised.
       entries: the array, which keeps its place in memory.
-      fault: `(entries) -> sentence or None`, of a file's numbers, as `engram.search.columns.bounded` makes it.
+      fault: `(entries) -> sentence or None`: the fault in a file's numbers, as `engram.search.columns.bounded` makes
+        it.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """Transpositions: nodes of the same position share the results of their simulations (docs/methods/transpositions.md).
 
-The nodes stay a tree, so every path keeps its own legal moves, visits and proofs. Selection alone reads a child's value
+The nodes stay a tree, so every path keeps its own legal moves, visits and proofs. Only selection reads a child's value
 as the mean over all nodes of its position. One column holds the shared sums, at one node of each position (its home);
 another is the table from position to home.
 """
@@ -100,17 +100,18 @@ def transpositions(game: Game) -> Extension:
 
 @backup(own=OWN)
 def exact_parents(tree, path, depth, value, parameters):
-    """Each parent recomputed from its children: V(s) = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i), with `transpositions=true`.
+    """Recomputes each parent from its children: V(s) = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i), with `transpositions=true`.
 
-    n_i are the visits by this parent's own move, and Q_i is the mean over all nodes of the child's position. So what a
-    child learns by other paths reaches a parent at its next visit, and visits by other paths do not bend its mean. k
-    counts the node's own evaluations, whose mean is v_0. Without transpositions it is `average` up to rounding.
+    n_i are the visits through this parent's own move, and Q_i is the mean over all nodes of the child's position. So
+    the evidence that a child gains on other paths reaches a parent at its next visit, while visits on other paths do
+    not distort the parent's mean. k counts the node's own evaluations, whose mean is v_0. Without transpositions it is
+    `average` up to rounding.
 
-    Cost: O(visited children) a node on the path; 16 bytes a node.
+    Cost: O(visited children) for each node on the path; 16 bytes per node.
     Source: KataGo, "Monte-Carlo graph search from first principles" (its documentation, 2023); Czech, Korus and
-    Kersting, "Improving AlphaZero using Monte-Carlo graph search", ICAPS 2021. Deviation: equal positions stay nodes of
-    their own, with their own visits of moves; their values are averaged by visits, each as of its last visit. If a
-    position comes twice on a path, the nodes between read its sum without the upper one.
+    Kersting, "Improving AlphaZero using Monte-Carlo graph search", ICAPS 2021. Deviation: equal positions stay separate
+    nodes, with their own visits of moves; their values are averaged by visits, each as of its last visit. If a position
+    occurs twice on a path, the nodes in between read its sum without the upper occurrence.
     """
     nodes = nodes_of(tree)
     rows = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
@@ -132,7 +133,7 @@ def exact_parents(tree, path, depth, value, parameters):
                 evaluations -= visits
             node.value = (evaluations * means[index].first + below) / np.float64(node.visit_count)
         if tree.pooled != 0 and ply > 0:
-            # Its parent, and nodes of its position above, read a sum that already has its new value.
+            # Its parent, and nodes of the same position above, read a sum that already contains its new value.
             _add_node(nodes, rows, index, 1.0)
     if tree.pooled != 0:
         _add_path(tree, path, depth, rows, -1.0)  # `reattach` adds the path

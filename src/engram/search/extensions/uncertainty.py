@@ -2,7 +2,7 @@
 
 The weight of a leaf's value v is w = a/(u + a/m), at most m. Our evaluators do not predict their error u, so it comes
 from the value: u = e·sqrt(1 - v²), where sqrt(1 - v²) is the standard deviation of an outcome of ±1 with mean v. So
-ends of games and decided positions weigh most.
+ends of games and decided positions weigh the most.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def uncertainty(tree, path, depth, value, parameters):
     """The mean of all returns, weighted by the certainty of each leaf's value: V = Σ w·v / Σ w, w = a/(u + a/m).
 
     Args:
-      error: e in [0, 1] of u = e·sqrt(1 - v²), the error of a value of 0; 0 is `average` up to rounding.
+      error: e in [0, 1] in u = e·sqrt(1 - v²), so e is the error of a value of 0; 0 is `average` up to rounding.
       coefficient: a in [1e-6, 1e6]. max_weight: m ≥ 1, the weight of a certain value.
 
-    `weighted_puct` explores by the same weights. One thread on a tree.
-    Cost: a square root a simulation, a division a node; 8 bytes a node.
+    `weighted_puct` explores by the same weights. Only one thread may work on a tree.
+    Cost: a square root per simulation, a division per node; 8 bytes per node.
     Source: KataGo, "uncertainty-weighted MCTS playouts" (its documentation of methods beyond the paper, 2021) with the
-    coefficient and the bound of its search. Deviation: its network predicts its own short-term error; here the spread
-    of the outcome replaces it, scaled by e.
+    coefficient and the bound of its search. Deviation: KataGo's network predicts its own short-term error; here the
+    spread of the outcome, scaled by e, replaces this prediction.
     """
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.weights, WEIGHTS.dtype)
@@ -58,12 +58,12 @@ def uncertainty(tree, path, depth, value, parameters):
 def weighted_puct(tree, node, rng, parameters):
     """PUCT by weights: the child with the highest Q + c·P·sqrt(W(s)) / (1 + w), for `backup=uncertainty`.
 
-    W(s) and w are the sums of weights of the node and of its child; simulations in flight count 1 each.
+    W(s) and w are the sums of weights at the node and at its child; simulations in flight count 1 each.
 
     Args:
       exploration, first_play_urgency, reduction: as in `puct`.
 
-    Cost: as `puct`. Source: as `uncertainty`. Deviation: W(s) counts the node's own evaluation, too.
+    Cost: as `puct`. Source: as `uncertainty`. Deviation: W(s) also counts the node's own evaluation.
     """
     weights = column_of(tree, parameters.weights, WEIGHTS.dtype)
     return puct_choice(tree, node, parameters.exploration, parameters, weights)

@@ -25,16 +25,16 @@ SQUARES = Column(
     usual_visits=Parameter(2.0, low=1.0, high=1e9), scale=Parameter(0.85, low=0.0, high=1.0),
 )  # fmt: skip
 def variance_puct(tree, node, rng, parameters):
-    """PUCT with c·f for c, where f = 1 + a·(σ/p - 1) and σ is the standard deviation of the node's returns:
+    """PUCT with c·f in place of c, where f = 1 + a·(σ/p - 1) and σ is the standard deviation of the node's returns:
 
         σ² = ((Q² + p²)·w + Σr²) / (w + N - 1) - Q², at least 0
 
     Args:
       exploration, first_play_urgency, reduction: as in `puct`.
       usual: p in [1e-6, 1], the usual deviation of returns in [-1, 1], at which f is 1.
-      usual_visits: w ≥ 1, visits that p is worth. scale: a in [0, 1]; 0 is `puct`.
+      usual_visits: w ≥ 1, the number of visits that p counts as. scale: a in [0, 1]; 0 is `puct`.
 
-    Cost: as `puct` and a square root a node; a pass over the path after each simulation.
+    Cost: as `puct`, and a square root per node; a pass over the path after each simulation.
     Source: KataGo's "dynamic variance-scaled cPUCT" (its documentation of methods beyond the paper, 2021) with the
     defaults of its search. Deviation: KataGo's c also grows with the logarithm of N, and its returns are weighted.
     """
@@ -45,7 +45,7 @@ def variance_puct(tree, node, rng, parameters):
     if visits > 1.0:
         square = parent.value * parent.value
         total = (square + prior * prior) * parameters.usual_visits
-        # A value that is no mean of returns may have a larger square than their mean square.
+        # A value that is not a mean of returns may have a larger square than the mean square of the returns.
         total += max(column_of(tree, parameters.squares, SQUARES.dtype)[node].total, square * visits)
         variance = total / (parameters.usual_visits + visits - 1.0) - square
         factor += parameters.scale * (math.sqrt(max(variance, 0.0)) / prior - 1.0)
