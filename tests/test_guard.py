@@ -217,7 +217,7 @@ def check(place, monkeypatch):
         ("raiser", "rules.py:57 raiser raised ValueError: too deep"),
         (
             "stranger",
-            "rules.py:60 stranger answered a child that is not there: an action, a nan bound, EXPAND with",
+            "rules.py:60 stranger returned a child that is not there: an action, a nan bound, EXPAND with",
         ),
         ("inverse", "inverse divides by zero"),
         ("fraction", "the decision fraction gave 0.5, not the index of one of 9 moves"),

@@ -103,7 +103,7 @@ class Functions:
         address, writes = self._rollout()
         program["evaluation"] = self._evaluation.address if self._evaluation else address
         program["evaluation_writes"] = writes
-        # With rollouts the evaluator serves only for priors, unless a memory reads its embedding.
+        # With rollouts, the evaluator only gives priors, unless a memory reads its embedding.
         priors_only = preset.leaf_value == "rollout" and not assembly.embedding_size
         if self.evaluator is not None:
             program["evaluator"], program["evaluator_argument"] = self.evaluator.address, self.evaluator.argument
@@ -142,7 +142,7 @@ class Functions:
         return address, address != 0
 
     def culprit(self, status: int, trees: Sequence[Tree], extensions: Sequence[Sequence[Extension]]) -> str:
-        """Which function a failure's status names, and how it failed.
+        """The function that a failure's status names, and how it failed, in words.
 
         Args:
           trees, extensions: of the search; each tree's hooks have stores of their own, which may know why.
@@ -165,7 +165,7 @@ class Functions:
         if status == statuses.SELECTION:
             rule = _named("selection rule", self.preset.selection)
             causes = "an action, a nan bound, EXPAND with none left, or one without `entering`"
-            return f"{rule} answered a child that is not there: {causes}"
+            return f"{rule} returned a child that is not there: {causes}"
         if status == statuses.BACKUP:
             backup = _named("backup rule", self.assembly.backup)
             if not all(tree.nodes[0]["visit_count"] for tree in trees):
@@ -174,7 +174,7 @@ class Functions:
         return self._fault_of_game(status)
 
     def _users_writers(self) -> tuple[list[str], list[str]]:
-        """The user's hooks, and backup rule: they may write anything on a node."""
+        """The user's hooks, and the user's backup rule: either may write anything to a node."""
 
         def users(operators: Sequence[tuple[str, Operator]]) -> list[str]:
             return [
@@ -214,7 +214,7 @@ class Functions:
 
 
 def _is_unsound(tree: Tree) -> bool:
-    """Whether a value or advice on a visited node is no number in [-1, 1]."""
+    """Whether a value or advice at a visited node is not a number in [-1, 1]."""
     nodes = tree.nodes[: tree.num_nodes]
     visited = nodes["visit_count"] > 0
     rows = [nodes, *(tree.rows(advice.column)[: tree.num_nodes] for advice in tree.advice)]

@@ -1,7 +1,7 @@
 """One simulation: select, expand, evaluate, back up; and the loops of simulations whose leaves wait for no batch.
 
     begin      the root's state is copied
-    1 select   a rule chooses the child to continue with
+    1 select   a rule chooses the child with which to continue
     2 expand   a node gets its children after `expand_after` visits; a new child is the leaf
     3 evaluate at once, or in a batch of waiting slots
     4 back up  the leaf's value updates the nodes of the path
@@ -59,7 +59,7 @@ DECISION_PERIOD = 64
 
 @compiled(inline=True)
 def simulate_once(program, slot):
-    """Runs one simulation with compiled evaluation; False, with the slot's status, if none took place."""
+    """Runs one simulation with compiled evaluation; False if none took place, and the slot's status says why."""
     status = descend(program, slot)
     if status == LEAF or status == OVER:
         status = finish(program, slot, status)
@@ -71,7 +71,7 @@ def simulate_once(program, slot):
 
 @compiled
 def descend(program, slot):
-    """Steps 1 and 2: walks from the root to a leaf and leaves its state in `slot.state`.
+    """Steps 1 and 2: walks from the root to a leaf, and leaves its state in `slot.state`.
 
     Returns LEAF, OVER, GROW, COLLISION or a failure. GROW and COLLISION change nothing.
     """
@@ -87,7 +87,7 @@ def descend(program, slot):
 
 @compiled(inline=True)
 def finish(program, slot, status):
-    """Steps 3 and 4: evaluates the slot's leaf at once, backs up its value; the leaf's status, or a failure."""
+    """Steps 3 and 4: evaluates the slot's leaf at once and backs up its value; returns its status, or a failure."""
     if status == OVER:
         value = nodes_of(tree_of(slot))[leaf_of(slot)].value
     else:
@@ -119,8 +119,8 @@ def scaled(program, slot, value):
 
 @compiled(inline=True)
 def begin(program, slot, tree):
-    """Copies the root's state into the slot; with `expand_all` replays the path to the node to fill."""
-    # With an evaluator the leaf gets its children when its value arrives, and needs their room by then.
+    """Copies the root's state into the slot; with `expand_all`, replays the path to the node to be filled."""
+    # With an evaluator, the leaf gets its children when its value arrives, and needs room for them by then.
     if may_wait(program, slot) and tree.capacity < tree.max_nodes and not has_room(program, tree):
         return GROW
     if copy_state(program.game, slot.state, slot.root_state) < 0:
@@ -146,13 +146,13 @@ def begin(program, slot, tree):
 
 @compiled(inline=True)
 def select(program, slot, tree, index):
-    """Step 1: moves to a child; INNER if it was visited before, else the status of the new leaf."""
+    """Step 1: moves to a child; returns INNER if it was visited before, else the status of the new leaf."""
     nodes = nodes_of(tree)
     shared = tree.shared != 0
     child = np.int64(EXPAND)
     if slot.forced == 0:
         child = call(program.selection, (slot.tree, index, slot.rng, program.selection_parameters))
-    # A rule's result indexes memory, so it is checked first.
+    # A rule's result is an index into memory, so it is checked first.
     if not is_child(nodes[index], child, shared):
         return SELECTION, index
     entered = child < 0
@@ -179,7 +179,7 @@ def select(program, slot, tree, index):
 def initialise_node(program, slot, tree, index, over, entered):
     """First visit of a node: sets the player to move, or the outcome if the game is over. LEAF, OVER or a failure.
 
-    Several threads may arrive before the first visit is counted; the hooks are for the one that entered the node.
+    Several threads may arrive before the first visit is counted; only the thread that entered the node calls the hooks.
     """
     node = nodes_of(tree)[index]
     if over != 0:
@@ -207,14 +207,14 @@ def initialise_node(program, slot, tree, index, over, entered):
 
 @compiled(inline=True)
 def expand(program, slot, tree, index):
-    """Step 2: makes the children of the path's last node if they are due; INNER if it has any."""
+    """Step 2: makes the children of the path's last node if they are due; returns INNER if it has any."""
     node = nodes_of(tree)[index]
     if node.flags & (TERMINAL | PROVEN):
         return OVER
     if node.num_children != 0:
         return INNER
     shared = tree.shared != 0
-    # A root without children waits for an answer whatever its visits, which another search may have left.
+    # A root without children waits for an answer, however many visits an earlier search has left on it.
     awaits_answer = slot.depth == 0 or np.int64(node.visit_count) == earlier_visits(program, slot)
     if awaits_answer and node.in_flight > 0 and not shared:
         return undo_descent(slot, tree, COLLISION)
@@ -229,7 +229,7 @@ def expand(program, slot, tree, index):
     if shared and not claim(tree, index):
         return LEAF
     status = np.int64(INNER)
-    if node.num_children == 0:  # else another thread made them before this one's claim
+    if node.num_children == 0:  # else another thread made them before this one claimed the node
         count = make_children(program, slot, tree, index)
         if count == 0 and shared:
             status = np.int64(LEAF)
@@ -249,14 +249,14 @@ def expand(program, slot, tree, index):
 
 @compiled(inline=True)
 def children_made(program, slot, index):
-    """Calls the hooks for a node with new children; INNER or a failure."""
+    """Calls the hooks for a node with new children; returns INNER or a failure."""
     status = run_hooks(0, program.on_expanded, slot.on_expanded_parameters, (slot.tree, index, slot.state))
     return INNER if status >= 0 else status
 
 
 @compiled(inline=True)
 def undo_descent(slot, tree, status):
-    """Undoes the walk and the generator's draws, and returns the status."""
+    """Undoes the walk and the generator's draws; returns `status`."""
     rng = record_at(slot.rng, rng_dtype)
     rng.word[0] = slot.rng_start[0]
     rng.word[1] = slot.rng_start[1]
@@ -274,7 +274,7 @@ def leaf_reached(program, slot, embedding):
 
 @compiled(inline=True)
 def evaluate(program, slot):
-    """Step 3: value of the slot's state for player 0, by the evaluation or a rollout; changes the state."""
+    """Step 3: value of the slot's state for player 0, by the evaluation or a rollout; the state changes."""
     if program.evaluation_writes != 0:
         pointer_at(slot.moves, np.int32)[0] = slot.max_depth
         return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
@@ -341,7 +341,7 @@ def run_hooks(kind, hooks, parameters, arguments):
 
 @compiled(inline=True)
 def has_room(program, tree):
-    """Whether this leaf has room for children, and so have those that wait; a thread takes its room or goes without."""
+    """Whether there is room for the children of this leaf and of all waiting leaves; with threads, for this leaf."""
     leaves = np.int64(1) if tree.shared != 0 else 1 + np.int64(nodes_of(tree)[0].in_flight)
     return tree.num_nodes + program.game.num_actions * leaves <= tree.capacity
 
@@ -413,13 +413,13 @@ def simulate(programs, slots, count):
 
 @compiled
 def simulate_together(programs, slots, remaining, portion, clock, deadline):
-    """Runs one thread's (one slot's) simulations out of those that `remaining` counts for all threads.
+    """Runs one thread's (one slot's) share of the simulations that `remaining` counts for all threads.
 
-    A thread on a busy core takes fewer portions, so that the others wait for one at most. The caller checks the
+    A thread on a busy core takes fewer portions, so that the others wait for at most one portion. The caller checks the
     budget, which all threads share.
 
     Args:
-      remaining: (2,) int64, the simulations of all threads in this call, and those of the budget after it.
+      remaining: (2,) int64: the simulations of all threads in this call, and those of the budget after the call.
       portion: simulations that a thread takes at a time.
       clock, deadline: the clock's address, and the time after which no further portion begins; 0: no such time.
     """
@@ -434,7 +434,7 @@ def simulate_together(programs, slots, remaining, portion, clock, deadline):
                 return
         if count <= 0 or (clock != 0 and nanoseconds(clock, room) >= deadline):
             return
-        # Each other thread may still be in the middle of a portion.
+        # Every other thread may still be in the middle of a portion.
         if slot.stop_early and is_decided(tree_of(slot), remaining[0] + remaining[1] + slot.slots_per_tree * portion):
             remaining[0] = 0
 
@@ -443,7 +443,7 @@ def simulate_together(programs, slots, remaining, portion, clock, deadline):
 def mark_roots(programs, slots, numbers, players):
     """Sets the player to move, one of `players`, at the roots of slots' trees, whose states are new.
 
-    Returns the place in `numbers` of the first slot whose root has no moves, one twice, or no player; -1 for none.
+    Returns the place in `numbers` of the first slot whose root has no moves, a repeated move, or no player; -1 if none.
     """
     game = programs[0].game
     for place in range(len(numbers)):
@@ -460,7 +460,7 @@ def mark_roots(programs, slots, numbers, players):
 
 @compiled
 def are_distinct(actions):
-    """Whether no action appears twice; O(n) for ascending ones."""
+    """Whether no action appears twice; O(n) for ascending actions."""
     largest = np.int64(-1)
     for place in range(len(actions)):
         if actions[place] > largest:

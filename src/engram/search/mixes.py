@@ -1,8 +1,8 @@
 """Mixes: a node's value from the values of its children, instead of the mean of its returns.
 
-A mix runs after a node's mean is updated. k is the number of the node's own evaluations (usually one), v_0 their mean;
-Q_i and n_i are value and visits of the visited children. All values are for the player to move, and
-m = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i) is the plain mean. A node without visited children keeps the mean of its returns.
+A mix runs after a node's mean has been updated. k is the number of the node's own evaluations (usually one), v_0 their
+mean; Q_i and n_i are the values and visits of the visited children. All values are for the player to move. The plain
+mean is m = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i). A node without visited children keeps the mean of its returns.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def softmax(tree, node, mean, parameters):
     τ = 0 is the visit-weighted mean (plain UCT); τ → ∞ tends to the best visited child.
 
     Args:
-      temperature: table or schedule of τ ≥ 0 by the visit count, dimensionless, for values in [-1, 1].
+      temperature: table or schedule of τ ≥ 0 by visit count, dimensionless, for values in [-1, 1].
 
-    Cost: two passes over the visited children a node on the path, one exponential a child.
+    Cost: for each node on the path two passes over the visited children, one exponential per child.
     Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3.
-    Deviation: the node's own evaluations count k times (usually once) at the weight of the mean.
+    Deviation: the node's own evaluations count k times (usually once), with weight e^{τ·m}.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -96,7 +96,7 @@ def coulom(tree, node, mean, parameters):
       mean_weight: a ≥ 0. growth: b ≥ 1e-9. points: P ≥ 1, the points of the board.
 
     Source: Coulom 2006 in the form of docs/methods/backup.md.
-    Deviation: "best" is the most visited child, the first of equals.
+    Deviation: "best" is the most visited child, and the first of them if several are equal.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -120,7 +120,7 @@ def coulom(tree, node, mean, parameters):
 
 @mix(power=Parameter(2.0, low=1.0, high=100.0))
 def power_mean(tree, node, mean, parameters):
-    """Value of a node by the power mean of its children's win rates, between their mean and the best of them.
+    """Value of a node by the power mean of its children's win rates, which lies between their mean and the best one.
 
         V(s) = (k·v_0 + n·M) / (k + n),   M = 2·[Σ n_i·u_i^p / n]^(1/p) - 1,   u_i = (1 + Q_i)/2,   n = Σ n_i
 
@@ -129,10 +129,10 @@ def power_mean(tree, node, mean, parameters):
     Args:
       power: p in [1, 100].
 
-    Cost: one pass over the visited children a node on the path, one power a child (p = 2: a product).
+    Cost: for each node on the path one pass over the visited children, one power per child (p = 2: a product).
     Source: Dam, Klink, D'Eramo, Peters and Pajarinen, "Generalized mean estimation in Monte-Carlo tree search", IJCAI
-    2020 (Power-UCT). Deviations: rewards there are in [0, 1], so values become win rates u, of the player to move; the
-    node's own evaluations count linearly, because for large p one lucky rollout would outweigh all children.
+    2020 (Power-UCT). Deviations: rewards there are in [0, 1], so our values become win rates u of the player to move;
+    the node's own evaluations count linearly, because for large p one lucky rollout would outweigh all children.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]

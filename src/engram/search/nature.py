@@ -17,20 +17,20 @@ from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of
 def set_probabilities(program, slot, tree, index):
     """Sets the priors of nature's new children to their probabilities; negative on failure."""
     set_priors_by(program, slot, tree, index, program.game.chance)
-    return 0 if nodes_of(tree)[index].flags & PRIORS else -1  # without: a failure, or all weights are 0
+    return 0 if nodes_of(tree)[index].flags & PRIORS else -1  # without priors: a failure, or all weights are 0
 
 
 @selection(selection=Part("selection"))
 def with_nature(tree, node, rng, parameters):
-    """The choice of another rule where a player moves; where nature does, a child drawn by its probabilities.
+    """The choice of another rule where a player moves; where nature moves, a child drawn by the probabilities.
 
-    Every search of a game with chance has it around its own rule. An unvisited child is entered when it is first drawn.
-    EXPAND, which only threads on one tree meet, enters none: the node's own position is evaluated.
+    Every search of a game with chance wraps its own rule in this one. An unvisited child is entered when it is first
+    drawn. EXPAND, which occurs only with threads on one tree, enters no child: the node's own position is evaluated.
 
     Args:
-      selection: the rule, any one.
+      selection: any selection rule.
 
-    Cost: one random number and O(children) at a node of nature.
+    Cost: one random number and O(children) at each node where nature moves.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -40,7 +40,7 @@ def with_nature(tree, node, rng, parameters):
     if parent.claim != 0 and parent.num_visited == 0:
         return np.int64(EXPAND)  # another thread is setting the probabilities
     first, unvisited, end = places_of_children(parent)
-    left = random_float(rng)  # the probabilities sum to 1; rounding falls to the last
+    left = random_float(rng)  # the probabilities sum to 1; the last child takes the rounding error
     drawn = np.int64(EXPAND)
     for child in range(first, end):
         prior = np.float64(nodes[child].prior)
@@ -52,4 +52,4 @@ def with_nature(tree, node, rng, parameters):
     return drawn if np.uint64(drawn) < unvisited else entering(drawn)
 
 
-del OPERATORS["selection"][with_nature.name]  # no rule to name: each search of a game with chance has it
+del OPERATORS["selection"][with_nature.name]  # it is not to be named: each search of a game with chance has it

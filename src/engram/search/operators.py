@@ -1,6 +1,6 @@
 """Operators: small functions with parameters, compiled once and called by address.
 
-An operator is written as a plain function and a decorator that names its parameters:
+An operator is written as a plain function with a decorator that names its parameters:
 
     @selection(exploration=Parameter(1.0, low=0.0))
     def ucb1(tree, node, rng, parameters): ...
@@ -10,16 +10,17 @@ An operator is written as a plain function and a decorator that names its parame
 * a number: `Parameter(default, low, high)`;
 * a table: its default is an array; `table_at(parameters.steps, parameters.steps_size)` reads it. Its value may be a
   schedule (`schedules.py`), which is tabulated for the budget;
-* another operator: `Part(kind)`; `parameters.mix` is its address (0: none) and `parameters.mix_parameters` that of its
-  numbers, for `call` or `call_float`;
-* a record of the host: `Record(dtype)`; `record_at(parameters.store, dtype)` reads it, and `parameters.store_size` is
+* another operator: `Part(kind)`; `parameters.mix` is its address (0: none), and `parameters.mix_parameters` is that of
+  its numbers, for `call` or `call_float`;
+* records of the host: `Record(dtype)`; `record_at(parameters.store, dtype)` reads one, and `parameters.store_size` is
   their number, for `carray`;
 * a column of the tree: a `Column`; `column_of(tree, parameters.amaf, amaf.dtype)` reads it.
 
-`check=` may name a function of all values that rejects inconsistent ones. `policy=` may name one of the policy that a
-selection rule has learnt of a root (`Policy`), if that is not in proportion to the visits. `threads=False` bars the
-operator from a tree that several threads share, `chance=False` from games in which nature moves, and `rewards=False`
-from those with rewards on the way or a discount. Backup rules are barred from both unless they say otherwise.
+`check=` may name a function of all values that rejects inconsistent values. `policy=` may name a function that gives
+the policy that a selection rule has learnt at a root (`Policy`), if that is not in proportion to the visits.
+`threads=False` bars the operator from a tree that several threads share, `chance=False` from games in which nature
+moves, and `rewards=False` from games with rewards on the way or a discount. Backup rules are barred from both kinds of
+games unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ Value = Union[float, np.ndarray, Schedule, Column, "Operator", None]
 Check = Callable[[dict[str, Value]], None]
 """Raises `InvalidParameter` for inconsistent values."""
 Policy = Callable[[dict[str, Value], Tree, RootMoves], np.ndarray]
-"""The policy (A,) that a selection rule of these values has learnt of a root, for training; it sums to 1."""
+"""The policy (A,), for training, that a selection rule with these values has learnt at a root; it sums to 1."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that an operator takes: its default and its range (ends included)."""
+    """A number that an operator takes: its default and its range, both ends included."""
 
     default: float
     low: float = -math.inf
@@ -80,7 +81,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Record:
-    """Records that the host owns: an operator gets their address.
+    """Records that the host owns; an operator gets their address.
 
     Args:
       dtype: of the parameter's array, which lives as long as the operator.
@@ -110,12 +111,13 @@ class Definition:
     """An operator without its numbers; a call with keyword arguments sets them.
 
     Attributes:
-      kind: the phase it belongs to, such as `selection`.
-      name: in specifications.
-      threads: it may work on a tree that several threads share.
-      chance, rewards: it may work in a game with nature's moves, or with rewards on the way or a discount.
-      parameters: name to `Parameter`, `Part`, `Record`, `Column` or default table.
-      policy: of a root, for training; None: in proportion to its visits.
+      kind: the phase that it belongs to, such as `selection`.
+      name: its name in specifications.
+      threads: whether it may work on a tree that several threads share.
+      chance, rewards: whether it may work in a game with moves of nature, and in one with rewards on the way or a
+        discount.
+      parameters: from a name to a `Parameter`, `Part`, `Record`, `Column` or default table.
+      policy: a function for a root's policy, for training; None: in proportion to the root's visits.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class Definition:
         return Operator(self, complete)
 
     def _value(self, key: str, value: Any) -> Value:
-        """The checked value of a parameter; its default for None."""
+        """The value of a parameter, checked; for None, its default."""
         declared, label = self.parameters[key], f"{self.name}: {key}"
         if isinstance(declared, Part):
             fits = isinstance(value, Operator) and value.definition.kind == declared.kind
@@ -205,7 +207,7 @@ class Definition:
                 return value
             numbers = declared if value is None else value
             try:
-                if np.asarray(numbers).dtype.kind in "cSU":  # NumPy itself would make numbers of these
+                if np.asarray(numbers).dtype.kind in "cSU":  # NumPy itself would turn these into numbers
                     raise TypeError
                 table = np.ascontiguousarray(numbers, np.float64)
             except (TypeError, ValueError):
@@ -218,7 +220,7 @@ class Definition:
             raise InvalidParameter(f"{label} must be a number, not {number!r}")
         number = number if isinstance(number, int) else float(number)
         is_unbounded = math.isinf(declared.default) and number in (math.inf, -math.inf)
-        if abs(number) > HUGE and not is_unbounded:  # products would be infinite, and comparisons tell no moves apart
+        if abs(number) > HUGE and not is_unbounded:  # products would be infinite, and moves would compare as equal
             raise InvalidParameter(f"{label} must be finite and at most {HUGE:g} in size, not {number}")
         unset = math.isnan(declared.default) and math.isnan(number)
         if not unset and not declared.low <= number <= declared.high:
@@ -317,10 +319,10 @@ class Operator:
 
 
 def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | None:
-    """The policy (A,) that a selection rule has learnt of a root; None without one, or where no move has a visit.
+    """The policy (A,) that a selection rule has learnt at a root; None without a policy, or if no move has a visit.
 
     Raises:
-      OperatorError: it is no such policy.
+      OperatorError: the rule's function did not return such a policy.
     """
     learned = rule.definition.policy
     if learned is None or not moves.visits.any():
@@ -339,7 +341,7 @@ OPERATORS: dict[str, Registry[Callable[..., Any]]] = {
     **{kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")},
     "rollout": Registry("rollout policy"),
 }
-"""Functions that return an operator, by kind and name: definitions, a user's included, and functions such as `erwa`.
+"""Functions that return an operator, by kind and name: definitions, also a user's, and functions such as `erwa`.
 
 Those of `rollout` may also return an extension with a policy that learns, or the name of one of the game's policies.
 """
@@ -349,7 +351,7 @@ OPERATORS["rollout"] |= {"uniform": lambda: "uniform", "heavy": lambda: "heavy"}
 def _kind(
     returns: Any, leading: tuple[Any, ...], text: Callable[..., Any], threads: bool = True, general: bool = True
 ) -> Callable[..., Callable[[Any], Definition]]:
-    """The decorator of a kind of operators, from a function that has its name and its text."""
+    """The decorator for a kind of operators, made from a function that has the kind's name and the docstring."""
     kind = text.__name__
 
     def with_parameters(
@@ -385,7 +387,8 @@ def mix(**parameters: Any) -> Any:
 def rollout(**parameters: Any) -> Any:
     """Decorator of `policy(state, player, actions, count, rng, parameters) -> k`: the rollout's next move, actions[k].
 
-    `state` is the position's address, and stays as it is; `player` is to move there; `count` actions are legal.
+    `state` is the address of the position, which the policy must not change; `player` is to move; `count` actions are
+    legal.
     """
 
 
@@ -397,12 +400,12 @@ def on_expanded(**parameters: Any) -> Any:
 
 @partial(_kind, int64, (_TREE, _PATH, int64, int64), threads=False)
 def on_entered(**parameters: Any) -> Any:
-    """Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit, before the game is over."""
+    """Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit to a node that is not an end."""
 
 
 @partial(_kind, int64, (_TREE, _PATH, int64, int64, int64), threads=False)
 def on_leaf(**parameters: Any) -> Any:
-    """Decorator of `hook(tree, path, depth, state, embedding, parameters) -> 0`: a leaf, before its evaluation."""
+    """Decorator of `hook(tree, path, depth, state, embedding, parameters) -> 0`: a leaf is about to be evaluated."""
 
 
 @partial(_kind, int64, (_TREE, _PATH, int64, float64), threads=False)

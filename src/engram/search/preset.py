@@ -29,11 +29,10 @@ class SearchOptions(TypedDict, total=False):
 
     backup: a backup operator; default: the preset's, usually the mean.
     decision, rollout, solver, transpositions, num_leaves, threads, parallel, reuse_tree: as in `Preset`.
-    expand_after: visits of a node before it gets children, ≥ 0; default 1. With an evaluator and rollouts: the visit n
-      ≥ 1 on which the evaluator is asked, whose value then counts as n·(1 - s)/s simulations, s being rollout_share.
-    endings, tactics: as in `Preset`.
-    bounds: as in `Preset`.
-    widening: C ≥ 0 of `engram.search.selection.widening` around the selection rule; default: no widening.
+    expand_after: visits to a node before it gets children, ≥ 0; default 1. With an evaluator and rollouts: the visit n
+    ≥ 1 on which the evaluator is asked; its value then counts as n·(1 - s)/s simulations, where s is rollout_share.
+    endings, tactics: as in `Preset`. bounds: as in `Preset`. widening: C ≥ 0 for `engram.search.selection.widening`
+    around the selection rule; default: no widening.
     """
 
     backup: Operator | None
@@ -59,37 +58,39 @@ class Preset:
     Args:
       selection, backup: operators of these kinds.
       expansion: when and how the tree grows.
-      decision: final move: `robust`, the most visits; `max`, the highest value; `max_robust`, both, for which it may
-        double a budget of simulations; `secure`, the highest lower bound; `lcb`, the same among moves with at least
-        15 % of the most visits.
-      rollout: the policy of rollouts: `uniform`; `heavy`, where the game has one; an operator `rollout`; an extension
-        that has one, or a function of the game that makes it; or the name of a registered policy, such as `mast`.
+      decision: the rule for the final move: `robust`, the most visits; `max`, the highest value; `max_robust`, both,
+        which may double a budget of simulations; `secure`, the highest lower bound; `lcb`, the same among moves with at
+        least 15 % of the visits of the most visited move.
+      rollout: the policy of rollouts: `uniform`; `heavy`, if the game has one; an operator of kind `rollout`; an
+        extension that has one, or a function of the game that makes such an extension; or the name of a registered
+        policy, such as `mast`.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may change the state.
-      evaluator: evaluates batches of leaves; a function `(game, max_leaves) -> evaluator` makes one for each search, or
-        for each group of a `Lockstep`; different threads may ask these at once.
-      leaf_value: source of a leaf's value with an evaluator. `evaluator`; `rollout`: a rollout or `evaluation`, and the
-        evaluator gives priors and embeddings alone; or in (0, 1), the share of a rollout in a mean of both.
+      evaluator: evaluates batches of leaves. A function `(game, max_leaves) -> evaluator` makes one for each search, or
+        for each group of a `Lockstep`; different threads may ask these at the same time.
+      leaf_value: with an evaluator, the source of a leaf's value. `evaluator`; `rollout`: a rollout or `evaluation`,
+        while the evaluator gives only priors and embeddings; or a number in (0, 1), the share of the rollout in a mean
+        of both.
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that sets
         `weights[actions[k]]` ≥ 0 for each of `count` legal actions; `game`: the game's own; None: uniform.
-      first_nodes: number of nodes, the first of a search, that get priors, 0 to 2,147,483,647; None: all.
-      extensions: or functions of the game that make one for each search.
+      first_nodes: only the first so many nodes of a search get priors, 0 to 2,147,483,647; None: all.
+      extensions: extensions, or functions of the game that make one for each search.
       solver: propagate proven values, and end the search when the root is proven.
       transpositions: nodes of the same position share their value in selection.
       endings: the game's `endings`, if any, correct an evaluator's policy and value at the end of a game (in Go: no
         pass that loses a won game, whatever the network's policy).
-      tactics: the game's `tactics` in the place of its `endings` (in Go above 9×9 also: no weight for an extension that
-        a long ladder captures); without `endings` neither corrects anything.
+      tactics: use the game's `tactics` in place of its `endings` (in Go above 9×9 also: no weight for an extension that
+        a long ladder captures); if `endings` is off, neither corrects anything.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
-      threads: 1 to 256. parallel: `tree`, all threads on one, or `root`, a tree each, with their roots added up.
-        Several threads on one tree do not repeat.
+      threads: 1 to 256. parallel: `tree`, all threads on one tree, or `root`, a tree for each thread, with the
+        statistics of the roots added up. Searches with several threads on one tree are not repeatable.
       reuse_tree: keep the subtree below the moves played.
-      bounds: `game`: the game's bounds of returns; `learnt`, with one player: the least and the greatest return so far
+      bounds: `game`: the game's bounds of returns; `learnt`, for one player: the least and the greatest return so far
         in each tree, which results then show.
 
     Attributes:
-      text: its specification; of a preset made or changed in Python, the names of its two rules and a digest of all
-        its fields, the same in every run. An object without fields counts by its class alone.
+      text: its specification; for a preset made or changed in Python, the names of its two rules and a digest of all
+        its fields, the same in every run. For an object without fields, only its class counts.
     """
 
     selection: Operator
@@ -192,7 +193,7 @@ class Preset:
 
     @property
     def switched(self) -> tuple[ExtensionOrFactory, ...]:
-        """The extensions of `solver` and `transpositions`: last, because others change the values that they use."""
+        """The extensions of `solver` and `transpositions`; they come last: others change the values that they use."""
         return (*([proofs()] if self.solver else []), *([transpositions] if self.transpositions else []))
 
     @classmethod
@@ -219,7 +220,7 @@ def _policy(policy: Any) -> str | Operator | ExtensionOrFactory:
     """The policy of rollouts that an option stands for.
 
     Raises:
-      InvalidSpecification: it stands for none.
+      InvalidSpecification: it stands for no policy.
     """
     if isinstance(policy, str):
         policy = OPERATORS["rollout"][policy]()

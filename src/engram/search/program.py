@@ -35,8 +35,8 @@ program_dtype = np.dtype(
         ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for a batch evaluator
         ("rollout_share", np.float64),  # weight of a rollout in a leaf's value, the rest being the evaluator's
         ("answer_visits", np.int64),  # simulations that the evaluator's answer counts as
-        ("rollout_decay", np.float64),  # factor of the backed-up value a move of the rollout, by the moves in the log
-        ("rollout_discount", np.float64),  # its part that shrinks returns in the game's units
+        ("rollout_decay", np.float64),  # factor on the backed-up value for each move of the rollout, counted in its log
+        ("rollout_discount", np.float64),  # the part of it that shrinks returns in the game's units
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("expand_after", np.int64),
         ("expand_all", np.int64),
@@ -59,16 +59,16 @@ slot_dtype = np.dtype(
         *((kind + "_parameters", np.int64, (MAX_HOOKS,)) for kind in HOOKS),
         ("max_depth", np.int64),
         ("depth", np.int64),  # of the leaf; path[0] is the root
-        ("replay", np.int64),  # nodes of the path that the next simulation repeats (expand_all), or 0
+        ("replay", np.int64),  # number of path nodes that the next simulation repeats (expand_all), or 0
         ("forced", np.int64),  # 1: the path's last node enters its children in turn, without a rule
-        ("rng_start", np.uint64, (2,)),  # of the generator when the simulation began
-        ("slots_per_tree", np.int64),  # with more than one, virtual loss keeps them apart
+        ("rng_start", np.uint64, (2,)),  # state of the generator when the simulation began
+        ("slots_per_tree", np.int64),  # if more than one, virtual loss keeps them apart
         ("status", np.int64),
         ("done", np.int64),  # simulations backed up since the search began
-        ("budget", np.int64),  # simulations at which the slot's search ends
+        ("budget", np.int64),  # number of simulations at which the slot's search ends
         ("stop_early", np.int64),
         ("priors_left", np.int64),  # nodes whose children may still get priors
-        ("root_moves", np.int64),  # address of uint8 marks by action of the moves that the root gets; 0: all
+        ("root_moves", np.int64),  # address of uint8 marks, by action, of the moves that the root gets; 0: all
         ("padding", np.int64, (16,)),  # keeps the slots of two threads off one cache line
     ]
 )
@@ -84,5 +84,5 @@ FINISHED = 4  # the budget is spent, the root is proven, or the choice is decide
 INNER = 5  # the node has children: the walk continues
 # A lower status is a failure; it names the function that failed.
 COPY, PLAY, LEGAL_ACTIONS, TO_PLAY, OUTCOME, SELECTION, EVALUATION, PRIOR, BACKUP, WEIGHTS, REWARDS = range(-1, -12, -1)
-ANSWER = -12  # a compiled evaluator failed; less a place in ANSWER_FAULTS: its answers have that fault
-HOOK = -32  # less the place of the kind in HOOKS times MAX_HOOKS, less the place of the hook
+ANSWER = -12  # a compiled evaluator failed; minus a place in ANSWER_FAULTS: its answers have that fault
+HOOK = -32  # minus the place of the kind in HOOKS times MAX_HOOKS, minus the place of the hook

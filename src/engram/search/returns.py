@@ -1,17 +1,18 @@
 """Returns in the tree: a game's bounds, rewards on the way and discount, for games beyond an outcome in [-1, 1].
 
-A return x between the bounds low and high stands in the tree as (2x - low - high)/(high - low), so that every value
-there is in [-1, 1]; results map it back. The value of a node but the root is that of the move that leads to it,
+A return x between the bounds low and high is stored in the tree as (2x - low - high)/(high - low), so that every value
+there is in [-1, 1]; results map it back. The value of every node except the root is that of the move that leads to it,
 
     E(s) = reward(s) + γ_s·V(s),   γ_s = 1 where nature moves at s, else the game's discount,
 
 in the game's units. So selection, mixes, decisions and tables compare moves, and know nothing of rewards.
 
-Without known bounds the tree learns them: the least and the greatest return so far, as in MuZero. A return beyond them
-widens them and moves all values of the tree, which cost a pass over its nodes.
+If the bounds are unknown, the tree learns them: the least and the greatest return so far, as in MuZero. A return beyond
+the bounds widens them and rescales all values of the tree, which costs a pass over its nodes.
 
 Source of learnt bounds: Schrittwieser et al., "Mastering Atari, Go, chess and shogi by planning with a learned model",
-2020 (min-max normalisation of Q in the tree). Deviation: the returns of simulations count, not means of them.
+2020 (min-max normalisation of Q in the tree). Deviation: the bounds are those of simulations' returns, not of their
+means.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def in_units(tree, value):
 
 @compiled(inline=True)
 def in_tree(tree, x):
-    """A return in the game's units as a value of the tree, at most its bounds; bounds without a span give 0."""
+    """A return in the game's units as a value of the tree, cut off at its bounds; equal bounds give 0."""
     span = tree.high - tree.low
     if span <= 0.0:
         return 0.0
@@ -64,7 +65,7 @@ def decayed_value(program, tree, value, num_moves):
 
 @compiled(inline=True)
 def _reward_and_factor(tree, node):
-    """(reward of the move that leads to a node, factor of the return from there)."""
+    """(reward of the move that leads to a node, factor on the return from there)."""
     factor = 1.0 if nodes_of(tree)[node].flags & CHANCE else tree.discount
     if tree.rewards == 0:
         return 0.0, factor
@@ -80,7 +81,7 @@ def incoming_value(tree, node, value):
 
 @compiled(inline=True)
 def line_of_move(tree, node):
-    """(a, b) of E(s) = a + b·V(s), both as values of the tree."""
+    """(a, b) in E(s) = a + b·V(s), both as values of the tree."""
     if tree.is_general == 0:
         return 0.0, 1.0
     reward, factor = _reward_and_factor(tree, node)
@@ -99,7 +100,7 @@ def position_value(tree, node):
 
 @compiled(inline=True)
 def keep_reward(game, tree, node, state):
-    """Keeps the reward of the move that has just led to a node; False if it is not finite."""
+    """Stores the reward of the move that has just led to a node; False if it is not finite."""
     if tree.rewards == 0:
         return True
     reward = call_float(game.reward, (state,))
@@ -109,9 +110,9 @@ def keep_reward(game, tree, node, state):
 
 @compiled
 def leaf_value(program, tree, path, depth, state, value):
-    """A leaf's value in the tree, from its evaluation in the game's units; at the end of a game from its outcome.
+    """A leaf's value in the tree, from its evaluation in the game's units; at the end of a game, from the outcome.
 
-    Returns nan for a return beyond the bounds. Learnt bounds widen until all returns of the path lie within.
+    Returns nan for a return beyond the bounds. Learnt bounds widen until all returns of the path lie within them.
     """
     leaf = np.int64(path[depth])
     if nodes_of(tree)[leaf].flags & TERMINAL:
@@ -128,9 +129,9 @@ def leaf_value(program, tree, path, depth, state, value):
 
 @compiled
 def _learn(tree, path, depth, x):
-    """Widens the bounds of a tree by the returns that a simulation has at the nodes of its path; x is the leaf's.
+    """Widens the bounds of a tree to include a simulation's returns at the nodes of its path; x is the leaf's return.
 
-    Returns False, and changes nothing, if they are too large for numbers.
+    Returns False, and changes nothing, if the bounds would be too large for floating-point numbers.
     """
     low = high = x
     for ply in range(depth, 0, -1):

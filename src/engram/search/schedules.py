@@ -1,8 +1,8 @@
 """Schedules: functions of a node's visit count n, tabulated for a budget B of simulations.
 
-A schedule is relative: it is a function of u = n/B, so a rule means the same at any budget. The paper writes absolute
-visits, g = h - ln B. Tables extend beyond B, because a kept tree has visits from earlier moves; after their end the
-last value holds.
+A schedule is relative: it is a function of u = n/B, so a rule means the same at any budget. The paper uses absolute
+visits, g = h - ln B. Tables extend beyond B, because a kept tree has visits from earlier moves; beyond a table's end
+the last value holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Schedule(Protocol):
         """Values at n = 1, 2, …; the last holds for all larger n.
 
         Raises:
-          InvalidParameter: the schedule needs a budget, and the search is limited by seconds alone.
+          InvalidParameter: the schedule needs a budget, and the search is limited only by seconds.
         """
 
 
@@ -62,7 +62,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class OfVisits:
-    """A user's own function of n (an array of floats in and out), tabulated.
+    """A user's own function of n, tabulated; it takes and returns an array of floats.
 
     Args:
       function: vectorised over n ≥ 1.
@@ -84,7 +84,7 @@ class OfVisits:
 
 @dataclass(frozen=True)
 class ExpIntegral:
-    """f(u) = base + ∫₀ᵘ e^{h(s)} ds with h piecewise linear through knots equally spaced over [0, 1].
+    """f(u) = base + ∫₀ᵘ e^{h(s)} ds, with h piecewise linear through knots equally spaced over [0, 1].
 
     Every positive, increasing, continuously differentiable f has this form (the paper's lemma). Beyond u = 1 the last
     value of h holds, so f continues as a straight line.
@@ -121,7 +121,7 @@ class ExpIntegral:
 
     def table(self, budget: int | None) -> np.ndarray:
         values = visits(self.budget, budget)[1]
-        for first in range(0, len(values), _PART):  # the steps of `at` would need ten times the room
+        for first in range(0, len(values), _PART):  # in one piece, the steps of `at` would need ten times the memory
             values[first : first + _PART] = self.at(values[first : first + _PART])
         return values
 
@@ -137,12 +137,12 @@ def _exp_integral(start: np.ndarray, slope: np.ndarray, width: np.ndarray) -> np
 class Staircase:
     """Weights that rise in steps over the budget: the feedback adjustment policies.
 
-    F1 rises linearly on equal pieces, F2 exponentially; F3 linearly on pieces that widen exponentially, and F4
-    exponentially on those. The source leaves the number of pieces and the growth open.
+    F1 rises linearly on equal pieces, and F2 exponentially. F3 rises linearly on pieces that widen exponentially, and
+    F4 exponentially on such pieces. The source leaves the number of pieces and the growth open.
 
     Args:
-      exponential: the weight of piece k is growth^k; else 1 + (growth - 1)·k.
-      widening: piece k + 1 is twice as wide as piece k; else all are equal.
+      exponential: whether the weight of piece k is growth^k; else it is 1 + (growth - 1)·k.
+      widening: whether piece k + 1 is twice as wide as piece k; else all pieces are equal.
       pieces: ≥ 1. growth: ≥ 1.
       budget: B, if the search is limited by seconds.
 
@@ -172,9 +172,9 @@ class Staircase:
 
 @dataclass(frozen=True)
 class StepsOf:
-    """Step sizes α_n = w_n / Σ_{j≤n} w_j of a schedule of weights w.
+    """Step sizes α_n = w_n / Σ_{j≤n} w_j for a schedule of weights w.
 
-    Computed by 1/α_n = 1 + (w_{n-1}/w_n)/α_{n-1}, because sums of growing weights overflow.
+    They are computed by 1/α_n = 1 + (w_{n-1}/w_n)/α_{n-1}, because sums of growing weights overflow.
     """
 
     weights: Schedule = field(default_factory=lambda: Constant(1.0))
@@ -197,7 +197,7 @@ class DebiasedSteps:
     step: float
 
     def table(self, budget: int | None) -> np.ndarray:
-        # Beyond the table's end the power is below rounding, and the step is α.
+        # Beyond the table's end the power is lost in rounding, and the step is α.
         entries = min(MAX_ENTRIES, max(2, math.ceil(-40.0 / math.log1p(-self.step))))
         n = np.arange(1, entries + 1, dtype=np.float64)
         return self.step / -np.expm1(n * math.log1p(-self.step))

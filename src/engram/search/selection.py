@@ -1,8 +1,8 @@
 """Selection: chooses the child with which a simulation continues.
 
 A rule reads a node's visited children (the first `num_visited`) and returns one of them, or `EXPAND` to enter the next
-unvisited child. Indices are unsigned inside a rule: Numba then omits the test for a negative index, about 5 % of a
-search.
+unvisited child. Indices are unsigned inside a rule: Numba then omits the test for a negative index, which takes about 5
+% of a search.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engram.search.tree import EXPAND, PRIORS, children_of, entering, nodes_of, 
 
 @compiled(inline=True)
 def places_of_children(node):
-    """(first, first unvisited, end) of a node's children; unsigned, as those of `children_of`."""
+    """(first, first unvisited, end) of a node's children; unsigned, like the indices of `children_of`."""
     first = np.uint64(node.first_child)
     return first, first + np.uint64(node.num_visited), first + np.uint64(node.num_children)
 
@@ -42,7 +42,7 @@ def ucb1(tree, node, rng, parameters):
       exploration: c ≥ 0, for values in [-1, 1] (twice that of [0, 1]).
       first_play_urgency: bound of unvisited children; inf: each is tried first.
 
-    Cost: one logarithm a node, one square root and one division a child.
+    Cost: one logarithm per node, one square root and one division per child.
     Source: Auer, Cesa-Bianchi and Fischer 2002; Kocsis and Szepesvári 2006; urgency: Gelly and Wang 2006.
     """
     nodes = nodes_of(tree)
@@ -76,7 +76,7 @@ def puct(tree, node, rng, parameters):
       reduction: subtracted from that own value, ≥ 0.
 
     Children are sorted by prior, so only the first unvisited one matters.
-    Cost: one square root a node, one division a child.
+    Cost: one square root per node, one division per child.
     Source: Rosin 2011; Silver et al. 2017 (with the sum of the children's visits for N(s)).
     """
     return puct_choice(tree, node, parameters.exploration, parameters)
@@ -84,7 +84,7 @@ def puct(tree, node, rng, parameters):
 
 @compiled(inline=True)
 def puct_choice(tree, node, exploration, parameters, weights=None):
-    """The choice of `puct` with another c, `exploration`, and with a column of weights in the place of visits."""
+    """The choice of `puct` with another c, `exploration`, and, if given, a column of weights in place of visits."""
     nodes = nodes_of(tree)
     parent = nodes[node]
     sign = sign_of(parent)
@@ -123,7 +123,7 @@ def highest_prior(nodes, parent):
 def with_starting_visits(visits, value, prior, highest, strength):
     """(n, Q) of a child with strength·P/P_max starting visits worth P/P_max for the player to move at its parent.
 
-    They are added at reading, so that the statistics of nodes and memories count real visits alone.
+    They are added when the child is read, so that the statistics of nodes and memories count only real visits.
     """
     share = prior / highest
     start = strength * share
@@ -142,14 +142,14 @@ def ucb1_prior(tree, node, rng, parameters):
     N and V are the child's visits and value. Without priors it is UCB1, with each child tried first.
 
     Args:
-      exploration: c ≥ 0, for values in [-1, 1], of nodes without priors.
-      prior_exploration: c ≥ 0 of nodes with priors. Starting visits explore by themselves: a bound that falls with them
+      exploration: c ≥ 0, for values in [-1, 1], at nodes without priors.
+      prior_exploration: c ≥ 0 at nodes with priors. Starting visits already explore: a bound that falls with them
         delays the likeliest moves.
       strength: s ≥ 0, starting visits of the likeliest move.
 
-    Cost: O(children) a node, visited or not.
+    Cost: O(children) per node, visited or not.
     Source: Xiao, Mei and Müller 2018, after Gelly and Silver 2007 (s = 200; win rate (1 + p)/2).
-    Deviation: N(s) counts real visits; a child with less than one visit has the bound of one visit.
+    Deviation: N(s) counts real visits; a child with less than one visit has the bound of a child with one.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -185,17 +185,18 @@ def ucb1_kernel(tree, node, rng, parameters):
         n' = n + κ·(S - n),   Q' = (n·Q + κ·(T - n·Q))/n',   κ = e^(-2/σ²),   σ = bandwidth·N(s)^-narrowing
 
     S = Σ n and T = Σ n·Q over the visited children: siblings are two edges apart, and the Gaussian kernel of width σ
-    weighs them by κ. An unvisited child has n = 0, so that visited siblings speak for it.
+    weights them by κ. An unvisited child has n = 0, so its value comes from visited siblings.
 
     Args:
-      exploration: c ≥ 0, for values in [-1, 1]. bandwidth: σ ≥ 0 in edges at the first visit; 0 is `ucb1`.
-      narrowing: in [0, 1], by which σ falls with visits; at 0 every child keeps a constant share of the visits.
+      exploration: c ≥ 0, for values in [-1, 1]. bandwidth: σ ≥ 0 at the first visit, in edges; 0 is `ucb1`.
+      narrowing: in [0, 1], the power by which σ falls with visits; at 0 every child keeps a constant share of the
+        visits.
 
-    Cost: as `ucb1`, with one more pass over the children, and a power and an exponential a node.
+    Cost: as `ucb1`, with one more pass over the children, and a power and an exponential per node.
     Source: Srinivasan, Talvitie, Bowling and Szepesvári, "Improving exploration in UCT using local manifolds", AAAI
-    2015 (mNN-UCT), as Xiao, Mei and Müller 2018 describe it. Deviations: the source embeds the graph of the states
-    nearby in space by Isomap; here a distance is that in the tree. Nodes beyond siblings are left out: a child's own
-    subtree is in Q, and all others are equally far from each child. The law of σ is ours.
+    2015 (mNN-UCT), as Xiao, Mei and Müller 2018 describe it. Deviations: the source embeds the graph of nearby states
+    in space by Isomap; here the distance is that in the tree. Nodes beyond siblings are left out: a child's own subtree
+    is already in Q, and all other nodes are equally far from each child. The law of σ is ours.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -230,10 +231,10 @@ def ucb1_kernel(tree, node, rng, parameters):
 
 @selection(epsilon=Parameter(0.1, low=0.0, high=1.0), first_play_urgency=Parameter(math.inf))
 def epsilon_greedy(tree, node, rng, parameters):
-    """With probability ε a child drawn uniformly, else the one of the highest value.
+    """With probability ε a child drawn uniformly, else the child with the highest value.
 
     Args:
-      epsilon: ε in [0, 1]; 0 is greedy. The highest value replaces a draw of -inf (`statistics`).
+      epsilon: ε in [0, 1]; 0 is greedy. A draw of a child of -inf (`statistics`) is replaced by the highest value.
       first_play_urgency: value of unvisited children; inf: each is tried first.
 
     Source: Sutton and Barto 2018, §2.2.
@@ -286,16 +287,16 @@ def _check_rule(values: dict[str, Value]) -> None:
 def widening(tree, node, rng, parameters):
     """The choice of another rule, limited to k = ⌈C·N(s)^α⌉ children of a node.
 
-    With priors the rule sees only the k likeliest children. Without, it enters any k, in its own order or at random,
-    and then sees only these.
+    With priors, the rule sees only the k likeliest children. Without priors, it enters any k children, in its own order
+    or at random, and then sees only these.
 
     Args:
-      selection: the rule, any one. coefficient: C ≥ 0; at least one child is entered. exponent: α in [0, 1].
+      selection: any selection rule. coefficient: C ≥ 0; at least one child is entered. exponent: α in [0, 1].
 
-    If all visible children are proven losses or left out, one more is entered. One thread on a tree.
-    Cost: one power a node while it has children left.
+    If all visible children are proven losses or left out, one more is entered. Only one thread may work on a tree.
+    Cost: one power per node while the node has children left to enter.
     Source: Coulom 2007, §4.3; Chaslot et al. 2008 (progressive unpruning). Deviation: a power of N(s), as in Couëtoux
-      et al. 2011, for their tables.
+    et al. 2011, in place of their tables.
     """
     parent = nodes_of(tree)[node]
     number = parent.num_children

@@ -1,13 +1,14 @@
 """Steps of several threads on one tree: each is atomic, so that no thread waits and no update is lost.
 
-The kernel takes these steps only if `tree.shared` is set. Their order keeps three rules:
+The kernel takes these steps only if `tree.shared` is set. Their order maintains three rules:
 
-- A simulation counts in a node's `in_flight` (virtual loss) from before it is visible there until its visit is counted.
-  A visible child therefore has a visit or a virtual loss.
+- A simulation counts in a node's `in_flight` (virtual loss) from before its arrival is visible until its visit is
+  counted. A visible child therefore has a visit or a virtual loss.
 - Only the thread that holds a node's claim makes or enters its children. A thread that fails to claim a node does not
   wait: it evaluates the node's position.
-- `num_children` and `num_visited` are written last, behind a fence: the children that they count are complete, but for
-  priors, which are set under the claim. Until then nature draws none of them (`with_nature`).
+- `num_children` and `num_visited` are written last, behind a fence: the children that they count are complete except
+  for priors, which are set under the claim. Until the priors are set, nature draws none of these children
+  (`with_nature`).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def leave_flight(tree, path, depth):
 
 @compiled(inline=True)
 def claim(tree, index):
-    """Claims the making and entering of a node's children until `release`; False if another thread has it."""
+    """Claims the right to make and enter a node's children until `release`; False if another thread has it."""
     return compare_exchange(tree.nodes + index * NODE_BYTES + _CLAIM, np.uint8(0), np.uint8(1))
 
 
@@ -99,11 +100,11 @@ def update_value(tree, index, target, step):
 
 @compiled(inline=True)
 def update_own_mean(tree, index, target, step):
-    """Moves a node's own running mean likewise."""
+    """Moves a node's own running mean in the same way."""
     _move(tree.own + index * _OWN_BYTES + _MEAN, target, step)
 
 
 @compiled(inline=True)
 def update_first_mean(tree, index, target, step):
-    """Moves the mean of a node's own evaluations likewise."""
+    """Moves the mean of a node's own evaluations in the same way."""
     _move(tree.own + index * _OWN_BYTES + _FIRST, target, step)

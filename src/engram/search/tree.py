@@ -1,11 +1,11 @@
 """The tree: one flat array of 32-byte nodes, with columns of further data.
 
-Children of a node are stored side by side, visited ones first in the order of their first visit (with priors, of their
-prior). A selection rule therefore reads one short run of memory. Node 0 is the root.
+The children of a node are stored side by side, visited ones first, in the order of their first visits (with priors, of
+their priors). A selection rule therefore reads one short run of memory. Node 0 is the root.
 
 A column is a record for every node, which an operator declares as a parameter (`operators.py`). The tree allocates,
-zeroes, grows, compacts, saves and frees all columns alike. The core itself reads two kinds: `OWN`, which the backup
-keeps for a mix, and those from which `statistics` takes a child's value (pooled sums and advice).
+zeroes, grows, compacts, saves and frees all columns alike. The core itself reads two kinds of columns: `OWN`, which the
+backup keeps for a mix, and those from which `statistics` takes a child's value (pooled sums and advice).
 
 Point of view: every value in the tree is for player 0, and in [-1, 1]; `returns.py` maps the values of other games. A
 rule multiplies it by `sign_of(node)`, +1 where player 0 moves and -1 where player 1 does; a player may therefore move
@@ -29,7 +29,7 @@ from engram.native.jit import compiled
 from engram.search.columns import MAX_COLUMNS, Advice, Column, advice_dtype, own_dtype
 
 FIXED, UNKNOWN, KNOWN = 0, 1, 2
-"""Bounds of returns: the game's; learnt, before the first return; and after it, when each return beyond widens them."""
+"""Bounds of returns: the game's; learnt, before the first return; learnt, after it, where returns beyond widen them."""
 
 node_dtype = np.dtype(
     [
@@ -56,8 +56,8 @@ pooled_dtype = np.dtype(
 advising_dtype = np.dtype(
     [
         ("column", np.int64),  # address of a column of advice
-        ("equivalence", np.float64),  # k of λ = sqrt(k / (3N + k))
-        ("bias", np.float64),  # b of λ = N_M / (N + N_M + 4·N·N_M·b²), used instead where it is not nan
+        ("equivalence", np.float64),  # k in λ = sqrt(k / (3N + k))
+        ("bias", np.float64),  # b in λ = N_M / (N + N_M + 4·N·N_M·b²), used instead where it is not nan
         ("corrects", np.int64),  # 1: λ times the advice is added to the node's value, not blended with it
     ]
 )
@@ -72,13 +72,13 @@ tree_dtype = np.dtype(
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
         ("full", np.int64),  # 1 after an expansion failed for lack of room
-        ("shared", np.int64),  # 1: several threads, see `threads.py`
+        ("shared", np.int64),  # 1: several threads work on the tree, see `threads.py`
         ("num_columns", np.int64),
         ("num_following", np.int64),  # columns that follow a node's action; they come first
         ("columns", np.int64, (MAX_COLUMNS,)),  # addresses
         ("row_bytes", np.int64, (MAX_COLUMNS,)),  # bytes that a new node zeroes
-        # of games beyond two players and outcomes in [-1, 1], see `returns.py`
-        ("is_general", np.int64),  # 1: such a game
+        # for games beyond two players and outcomes in [-1, 1], see `returns.py`
+        ("is_general", np.int64),  # 1: the game is such a game
         ("learns", np.int64),  # FIXED, UNKNOWN or KNOWN
         ("rewards", np.int64),  # address of the column `REWARD`, or 0
         ("low", np.float64),  # bounds of returns, in the game's units
@@ -89,14 +89,14 @@ tree_dtype = np.dtype(
 
 NODE_BYTES = node_dtype.itemsize
 GROWTH_BYTES = 1 << 22
-"""Room that a large tree gets at once; new pages take about 1 ms a MiB."""
+"""Room that a large tree gets at once; new pages take about 1 ms per MiB."""
 PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
 PRIORS = 8  # its children have priors
 CHANCE = 16  # nature moves; its children's priors are their probabilities
 BARS = 32  # its visits leave out its proven children
-BARRED = 64  # such a child
+BARRED = 64  # a child left out in this way
 EXPAND = -1
 """Result of a selection rule that enters the next unvisited child."""
 
@@ -122,7 +122,7 @@ def children_of(node):
 
 @compiled(inline=True)
 def visited_of(node):
-    """The indices of a node's visited children; unsigned, as those of `children_of`."""
+    """The indices of a node's visited children; unsigned, like those of `children_of`."""
     first = np.uint64(node.first_child)
     return range(first, first + np.uint64(node.num_visited))
 
@@ -170,7 +170,8 @@ def sign_of(node):
 def blend_weight(visits, count, equivalence, bias):
     """λ in [0, 1]: the share of other evidence in a child's value, after N visits and N_M > 0 of that evidence.
 
-    N_M / (N + N_M + 4·N·N_M·b²) with a bias b; without, where b is nan, sqrt(k / (3N + k)). Both fall to 0 as N grows.
+    λ is N_M / (N + N_M + 4·N·N_M·b²) with a bias b, and sqrt(k / (3N + k)) without one (b is nan). Both fall to 0 as N
+    grows.
     """
     if visits <= 0.0:
         return 1.0
@@ -203,7 +204,7 @@ def with_advice(tree, child, sign, visits, value):
 
 @compiled(inline=True)
 def is_barred(nodes, child):
-    """Whether a proven child is left out: while it is `BARRED`, and at the root in every second simulation."""
+    """Whether a proven child is left out: while it is `BARRED`, and at the root also in every second simulation."""
     root = nodes[0]
     turn = np.int64(root.visit_count) + np.int64(root.in_flight)
     is_at_root = 0 <= np.int64(child) - np.int64(root.first_child) < np.int64(root.num_children)
@@ -212,7 +213,7 @@ def is_barred(nodes, child):
 
 @compiled(inline=True)
 def pooled_value(tree, nodes, child):
-    """The mean of a child's pool for player 0, in a tree with pools; its own value where the pool has no visits."""
+    """The mean of a child's pool for player 0, in a tree with pools; its own value if the pool has no visits."""
     pools = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
     home = pools[pools[child].home]
     return home.total / home.count if pools[child].home != 0 and home.count > 0.0 else nodes[child].value
@@ -222,9 +223,9 @@ def pooled_value(tree, nodes, child):
 def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player of a sign.
 
-    Simulations in flight count as lost visits (virtual loss), so that a batch spreads. A pooled node has the Q of the
-    pool. Advice of extensions is blended in. A rule enters a child of -inf only where no other move is left. Such are
-    proven losses and the children for which `is_barred` holds.
+    Simulations in flight count as lost visits (virtual loss), so that a batch spreads out. A pooled node has the Q of
+    the pool. Advice of extensions is blended in. Q is -inf for proven losses and for children for which `is_barred`
+    holds; a rule enters such a child only if no other move is left.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
@@ -262,8 +263,8 @@ def write_lines(tree, lines, movers):
     """Writes the most visited line from each child of the root.
 
     Args:
-      lines, movers: (A, L) of int32: actions, and who moves (0, 1, or 2: nature), a row for each of the root's A
-        children; unchanged after the end of a line.
+      lines, movers: (A, L) of int32: actions, and who moves (0, 1, or 2 for nature), with a row for each of the root's
+        A children; entries after the end of a line stay unchanged.
     """
     nodes = nodes_of(tree)
     for row in range(len(lines)):
@@ -287,20 +288,21 @@ class Tree(Addressed):
     """The arrays of one tree, which grow as needed up to a bound.
 
     Args:
-      num_actions: of the game; a node's children never number more.
+      num_actions: of the game; a node never has more children.
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
       columns: of further data.
-      advice: for `statistics` to blend in, in this order; its columns are among `columns`.
+      advice: what `statistics` blends in, in this order; its columns are among `columns`.
       is_general: the game has chance, bounds, rewards or a discount.
       bounds: of the game's returns; None: learnt, and forgotten when the tree is cleared.
       discount: the game's.
 
     Attributes:
       nodes: (capacity,) of `node_dtype`.
-      columns: first those that follow a node's action; an operator's parameter holds a column's place here.
+      columns: those that follow a node's action come first; an operator's parameter holds a column's place in this
+        list.
 
     Raises:
-      InvalidParameter: too small a bound, or more than 16 columns.
+      InvalidParameter: the bound is too small, or there are more than 16 columns.
 
     It cannot be copied or pickled.
     """
@@ -365,7 +367,7 @@ class Tree(Addressed):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Bounds of returns in the game's units; equal ones before the second return, where they are learnt."""
+        """Bounds of returns in the game's units; learnt bounds are equal before the second return."""
         return float(self.header["low"][0]), float(self.header["high"][0])
 
     def set_bounds(self, bounds: tuple[float, float] | None) -> None:
@@ -374,12 +376,12 @@ class Tree(Addressed):
         self.header["learns"] = FIXED if self._bounds is not None else UNKNOWN if bounds is None else KNOWN
 
     def in_units(self, value: Any) -> Any:
-        """Values of the tree in the game's units; also those of player 1, whose bounds have 0 as their middle."""
+        """Values of the tree in the game's units, also those for player 1: with two players, bounds centre on 0."""
         low, high = self.bounds
         return value if (low, high) == (-1.0, 1.0) else 0.5 * (low + high) + 0.5 * (high - low) * value
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by name, one entry a node each: `nodes`, then the columns; `name.2` is the second of one name."""
+        """All arrays by name, one entry per node: `nodes`, then the columns; `name.2` is the second with this name."""
         arrays = {"nodes": self.nodes}
         for column, rows in zip(self.columns, self._rows, strict=True):
             names = (column.name, *(f"{column.name}.{number}" for number in range(2, MAX_COLUMNS + 2)))
@@ -389,7 +391,7 @@ class Tree(Addressed):
     def grow(self) -> None:
         """Doubles the room, up to the bound; a large tree grows by `GROWTH_BYTES`, so that no move waits for its pages.
 
-        A column with `rebuild` takes time in proportion to the tree at each growth, so such a tree always doubles.
+        A column with `rebuild` takes time in proportion to the tree at each growth, so a tree with one always doubles.
         """
         step = len(self.nodes)
         if not any(column.rebuild for column in self.columns):
@@ -415,14 +417,14 @@ class Tree(Addressed):
                 column.rebuild(self, moved)
 
     def children(self, node: int = 0) -> np.ndarray:
-        """The children of a node, a view of the array."""
+        """The children of a node, as a view of the array."""
         first = int(self.nodes[node]["first_child"])
         return self.nodes[first : first + int(self.nodes[node]["num_children"])] if first else self.nodes[:0]
 
     def root_advice(self) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-        """The first extension's advice on the root's children: value for the player to move, nan for none, and N_M.
+        """The first adviser's advice on the root's children: value for the player to move, nan for none, and N_M.
 
-        None where no extension advises.
+        Both are None if no extension advises.
         """
         if not self.advice:
             return None, None
@@ -523,11 +525,11 @@ class Tree(Addressed):
 
 _ALONE = [np.zeros(1)]
 _REFERENCES = sys.getrefcount(_ALONE[0])
-"""Of an array that only a list or an object holds."""
+"""The reference count of an array that only a list or an object holds."""
 
 
 def _kept(rows: np.ndarray, order: np.ndarray, copies: bool) -> np.ndarray:
-    """The rows of an order, at the front of the same array or of another."""
+    """The rows in a given order, at the front of the same array or of another."""
     target = np.empty_like(rows) if copies else rows
     plain = np.dtype((np.void, rows.itemsize))  # NumPy copies records field by field
     target.view(plain)[: len(order)] = rows.view(plain)[order]
@@ -541,5 +543,5 @@ def _enlarged(array: np.ndarray, capacity: int) -> np.ndarray:
 
 
 def bytes_a_node(columns: Sequence[Column]) -> int:
-    """Size of a node and its rows."""
+    """Size of a node and its rows, in bytes."""
     return node_dtype.itemsize + sum(column.dtype.itemsize for column in columns)

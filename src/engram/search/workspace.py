@@ -38,14 +38,14 @@ DEFAULT_BYTES = 1 << 30
 LINE_BYTES = 256
 UNBOUNDED = 2**62
 MAX_VISITS = 2**32 - 1
-"""Of a node: its counter has 32 bits."""
+"""The most visits of a node: its counter has 32 bits."""
 ALL_BITS = 2**64 - 1
 PORTIONS = 32
-"""Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
+"""Portions per thread and slice: enough that threads finish together, and few enough that they rarely contend."""
 
 
 def shares(amount: int, parts: int) -> list[int]:
-    """An amount in whole parts that differ by one at most, the larger ones first."""
+    """An amount split into whole parts that differ by at most one, the larger ones first."""
     share, rest = divmod(amount, parts)
     return [share + (part < rest) for part in range(parts)]
 
@@ -77,10 +77,10 @@ class Workspace(Addressed):
       num_trees: games side by side.
       max_nodes: bound on the nodes of each tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
-      at_once: the most trees searched together, whose leaves are the evaluator's batch; None: all.
+      at_once: the most trees searched together; their leaves form the evaluator's batch. None: all.
 
     Attributes:
-      in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
+      in_flight: slots whose leaves wait for an outside evaluator, with their numbers in the order of asking.
       num_asked: the number of the next such leaf.
 
     It cannot be copied or pickled.
@@ -163,7 +163,7 @@ class Workspace(Addressed):
         for number, state in zip(numbers, states, strict=True):
             self.game.write(self.root_states[number], state)
             self.trees[number].clear()
-        self.slots["replay"][self._slots_of(numbers)] = 0  # their paths are of the nodes that go
+        self.slots["replay"][self._slots_of(numbers)] = 0  # their paths are of nodes that are removed
         self.slots["root_moves"][self._slots_of(numbers)] = 0
         row = kernel.mark_roots(self.program, self.slots, self._first_slots(numbers), self.game.players)
         self.game.raise_pending()
@@ -179,7 +179,7 @@ class Workspace(Addressed):
         return self.trees[number].descend(action)
 
     def limit_roots(self, actions: Sequence[int]) -> None:
-        """Gives the roots of all trees, which are new and of one position, children for these legal actions alone."""
+        """Gives the roots of all trees, which are new and of one position, children only for these legal actions."""
         self._root_moves[:] = 0
         self._root_moves[list(actions)] = 1
         self.slots["root_moves"] = self._root_moves.ctypes.data
@@ -208,7 +208,7 @@ class Workspace(Addressed):
             for kind in HOOKS:
                 addresses = slots[kind + "_parameters"]
                 places += [(addresses[:, k], hook) for k, hook in enumerate(hooks_of(extensions, kind))]
-        # All records are made before an address is written: an operator that fails leaves the last ones in place.
+        # All records are made before an address is written: if an operator fails, the previous ones stay in place.
         bound = {operator: operator.bind(budget, self.trees[0].columns) for operator in {rule for _, rule in places}}
         for place, operator in places:
             place[:] = bound[operator].address
@@ -222,13 +222,13 @@ class Workspace(Addressed):
     def start(self, numbers: Sequence[int], budget: int, seeds: Sequence[int] | None, stop_early: bool = False) -> None:
         """Begins a search of `budget` simulations in each tree; without seeds the generators continue.
 
-        It ends early only where visits alone decide the move.
+        With `stop_early`, it ends early only where visits alone decide the move.
         """
         slots = self._slots_of(numbers)
         self.slots["done"][slots] = 0
         self.slots["stop_early"][slots] = stop_early and self.preset.decision == "robust" and not self._proves
         if seeds is not None:
-            own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # threads of one shared tree
+            own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # for threads of one shared tree
             own += [derive_seed(seeds[0], thread) for thread in threads]
             seed_all(
                 self.rngs,
@@ -254,7 +254,7 @@ class Workspace(Addressed):
         return sum(self.slots["done"].tolist())
 
     def left(self) -> int:
-        """Simulations of all trees until their budgets are spent."""
+        """Simulations left in all trees until their budgets are spent."""
         return sum(self.slots["budget"].tolist()) - self.total_done()
 
     def is_proven(self, number: int) -> bool:
@@ -286,7 +286,7 @@ class Workspace(Addressed):
         return RootMoves(actions, zeros.astype(np.uint32), zeros, uniform, zeros.astype(bool))
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
-        """Mixes Dirichlet noise into the priors of a root's children above 0, unless one has visits."""
+        """Mixes Dirichlet noise into those priors of a root's children that are above 0, unless a child has visits."""
         children = self.trees[number].children()
         if len(children) < 2 or children["visit_count"].any():
             return
@@ -314,11 +314,11 @@ class Workspace(Addressed):
     def step(self, count: int, deadline: float | None = None) -> None:
         """Advances every unfinished tree by up to `count` simulations.
 
-        With an evaluator batch after batch, until all trees together have `count` simulations.
+        With an evaluator, it runs batch after batch until all trees together have `count` simulations.
 
         Args:
           deadline: a time of `time.perf_counter` at which threads on one tree stop, unless their budget ends first.
-            `count` then sets only the size of their portions. It needs C's clock; without that, `count` holds.
+            `count` then sets only the size of their portions. A deadline needs C's clock; without it, `count` holds.
 
         Raises:
           OperatorError: an operator or the evaluator failed; a Python game's own exception passes unchanged.
@@ -355,9 +355,9 @@ class Workspace(Addressed):
     # --------------------------------------------------- leaves for an evaluator outside, one tree
 
     def collect_leaves(self, numbers: Sequence[int]) -> list[int]:
-        """Takes free slots to leaves as a batch evaluator's would be; returns those that wait now.
+        """Takes free slots to leaves, as for a batch evaluator; returns those slots that wait now.
 
-        Ends of games are backed up at once. After a failure the tree is as before, but for those.
+        Ends of games are backed up at once. After a failure the tree is as before, except for these.
 
         Raises:
           OperatorError: as `step`.
@@ -407,7 +407,7 @@ class Workspace(Addressed):
         self.in_flight[number] = leaf
 
     def withdraw(self, number: int) -> None:
-        """Gives a waiting slot's leaf up, which then has never been entered."""
+        """Gives up a waiting slot's leaf; the tree is then as if the leaf had never been entered."""
         self.in_flight.pop(number, None)
         withdraw_all(self.slots, np.array([number], np.int64))
         self._leave(number)
@@ -427,7 +427,7 @@ class Workspace(Addressed):
             return
         parent = nodes[path[-2]]
         if int(path[-1]) >= int(parent["first_child"]) + int(parent["num_visited"]):
-            return  # another slot has left it: two may fail at one node
+            return  # another slot has already given it up: two slots may fail at one node
         first, order = self.trees[0].leave(int(path[-2]), int(path[-1]))
         places = np.argsort(order)
         for other in range(len(self.slots)):
@@ -438,7 +438,7 @@ class Workspace(Addressed):
     # -------------------------------------------------------------------------- inner parts
 
     def _slots_of(self, numbers: Sequence[int]) -> np.ndarray:
-        """The numbers of the trees' slots, one tree's after the other's."""
+        """The numbers of the trees' slots, tree by tree."""
         return np.add.outer(self._first_slots(numbers), np.arange(self.slots_per_tree)).ravel()
 
     def _first_slots(self, numbers: Sequence[int]) -> np.ndarray:
@@ -458,7 +458,7 @@ class Workspace(Addressed):
 
         def simulate(number: int) -> None:
             work(self.program, self.slots[number : number + 1], *arguments)
-            self.game.raise_pending()  # each thread has its own
+            self.game.raise_pending()  # each thread has its own pending exception
 
         self._team.run(simulate)
         if self._shared and not (self.slots["status"] < 0).any():
