@@ -22,10 +22,10 @@ _WIDTH, _SUMS = 8, 4  # numbers in a vector, and vectors of partial sums
 
 @intrinsic
 def inner_product(typingctx: Any, left: Any, right: Any) -> Any:
-    """Σ left_i·right_i of two contiguous float32 arrays of one length; the order of the sum is always the same.
+    """Σ left_i·right_i of two contiguous float32 arrays of equal length; the order of the sum is always the same.
 
-    Number i goes to partial sum i mod 32; a rest of fewer than 32 is added last, one by one. Each product and its
-    addition are rounded once.
+    Number i goes to partial sum i mod 32; a remainder of fewer than 32 is added last, one by one. Each product with its
+    addition is rounded once.
     """
     for kind in (left, right):
         if not (isinstance(kind, types.Array) and (kind.dtype, kind.ndim, kind.layout) == (types.float32, 1, "C")):
@@ -73,16 +73,16 @@ def inner_product(typingctx: Any, left: Any, right: Any) -> Any:
 
 @compiled
 def normalise(vector):
-    """Gives a vector length 1, in place; a vector of zeros does not change. Returns its former length.
+    """Scales a vector to length 1, in place; a vector of zeros does not change. Returns its former length.
 
-    If a number is not finite, neither is the answer, and the vector does not change.
+    If a number is not finite, neither is the result, and the vector does not change.
     """
     unit = 1.0
     squared = inner_product(vector, vector)
     if not _SQUARED_LOW < squared < _SQUARED_HIGH:
         if np.isnan(squared):
             return np.float64(np.nan)
-        # Scaled first, because squares of very large or small numbers overflow or vanish.
+        # The vector is scaled first, because squares of very large or small numbers overflow or vanish.
         largest = np.float32(0.0)
         for i in range(len(vector)):
             largest = max(largest, abs(vector[i]))
@@ -122,7 +122,7 @@ def _sink(scores, rows, count, score, row):
 def keep_best(scores, rows, count, limit, score, row):
     """Offers (score, row) to a heap of the `limit` highest scores; returns its new size.
 
-    The lowest score is on top, at 0. Of equal scores the first offered stays.
+    The lowest score is on top, at 0. Of equal scores, the one offered first stays.
     """
     if count < limit:
         at = count
@@ -154,10 +154,10 @@ def sort_best(scores, rows, count):
 
 
 def check_room(what: str, num_bytes: int) -> None:
-    """Checks that this machine has so many bytes of memory, if the system reports its size.
+    """Checks that this machine has `num_bytes` of memory, if the system reports its size.
 
     Raises:
-      TooLarge: it has fewer; the sentence begins with `what`.
+      TooLarge: it has less; the message begins with `what`.
     """
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else num_bytes
     if num_bytes > installed:

@@ -64,7 +64,7 @@ features_dtype = np.dtype(
 def _put(out, name, amount):
     """Adds a feature, whose 64-bit name is hashed to its slot and sign."""
     word = mix(name)
-    # Multiplying the high half instead of a remainder: any D, no division.
+    # The high half is multiplied, in place of a remainder: this serves any D without a division.
     slot = ((word >> np.uint64(32)) * np.uint64(len(out))) >> np.uint64(32)
     out[slot] += amount if word & np.uint64(1) else -amount
 
@@ -95,7 +95,7 @@ def _patterns(features, planes, seed, out):
     for cell in range(cells):
         code = np.uint64(0)
         for channel in range(features.channels):
-            # The bits of a float: equal numbers have equal codes, and zero has code 0.
+            # The code is the bits of a float: equal numbers have equal codes, and zero has code 0.
             code += np.uint64(bits[channel * cells + cell]) * mix(np.uint64(channel + 1))
         codes[cell] = code
     amount = np.float32(features.pattern_weight)
@@ -116,9 +116,10 @@ def _patterns(features, planes, seed, out):
 
 @compiled(inline=True)
 def _clear_whole_planes(features, planes):
-    """Clears constant planes, such as the side to move, which the features' names encode already.
+    """Clears constant planes, such as the side to move, which the features' names already encode.
 
-    Left in, they would make all cells of all positions similar for one player only. Planes of one cell are numbers.
+    Otherwise they would make all cells of all positions similar, for one player only. Planes of one cell are plain
+    numbers, and stay.
     """
     cells = features.height * features.width
     if cells == 1:
@@ -137,12 +138,12 @@ def _clear_whole_planes(features, planes):
 def write_features(features, state, embedding, out):
     """Writes normalised features of a state (address), or of its embedding (address, or 0), to `out`.
 
-    Returns 0; negative if the embedding is missing, a function fails, or a number is not finite.
+    Returns 0, or a negative number if the embedding is missing, a function fails, or a number is not finite.
     """
     for i in range(len(out)):
         out[i] = np.float32(0.0)
     # Planes and embeddings show the mover's view, stored values player 0's. Positions that look alike to different
-    # movers are opposites, so every feature's name includes the mover.
+    # movers are opposites, so the name of every feature includes the mover.
     seed = mix(features.seed + np.uint64(1 + call(features.to_play, (state,))))
     if features.embedding_size > 0:
         if embedding == 0:
@@ -164,7 +165,7 @@ def write_features(features, state, embedding, out):
     if features.encode == 0 or call(features.encode, (state, features.raw)) < 0:
         return -1
     _clear_whole_planes(features, raw)
-    # The mover is a feature, so that an empty board has one.
+    # The mover is a feature, so that even an empty board has one.
     _put(out, seed ^ _MOVER, np.float32(1.0))
     if features.plane_weight != 0.0:
         scale = np.float32(features.plane_weight)
@@ -182,21 +183,23 @@ class Features(Addressed):
     Args:
       game: the game.
       dimension: D ≥ 1.
-      own: a function `(state, numbers) -> 0` of the game's record that writes `num_own` float32, compiled here. It
-        stands at module level, as a game's functions do. Of a plain Python game, a function from a state to `num_own`
-        numbers. With `num_own` = D the numbers are used as they are, else hashed. It chooses its point of view; stored
-        values are player 0's.
-      num_own: how many it writes.
-      embedding_size: numbers in the evaluator's embedding, which then replaces the others; 0: none.
-      embedding_name: identifies the embedding in files, so that no memory is read with another one.
+      own: a function `(state, numbers) -> 0` of the game's record that writes `num_own` float32. It is compiled here,
+        and defined at module level, like a game's functions. For a plain Python game, a function from a state to
+        `num_own` numbers. If `num_own` = D, the numbers are used as they are, else hashed. The function chooses its
+        point of view; stored values are player 0's.
+      num_own: how many numbers `own` writes.
+      embedding_size: numbers in the evaluator's embedding, which then replaces all other features; 0: no embedding.
+      embedding_name: identifies the embedding in files, so that no memory is read with a different embedding.
       plane_weight, pattern_weight: weight of the raw planes and of the 3×3 patterns in hand-made features.
       seed: of the hash functions.
 
     Attributes:
-      text: a description, different for different features. functions: the user's compiled one, for the guard.
+      text: a description, which differs between different features.
+      functions: the user's compiled function, for the guard.
 
     Raises:
-      InvalidParameter: a number out of range; or a game without `encode`, and neither `own` nor an embedding.
+      InvalidParameter: a number is out of range; or the game has no `encode`, and there is neither `own` nor an
+        embedding.
 
     Hand-made features depend on the cell and the mover; constant planes are left out.
     Cost: O(channels·cells + 9·cells + D).
@@ -255,7 +258,7 @@ class Features(Addressed):
             self.header[name] = number
 
     def __call__(self, state: State, embedding: np.ndarray | None = None) -> np.ndarray:
-        """φ of a state: (D,) float32 of length 1; features of an evaluator's embedding need that embedding.
+        """φ of a state: (D,) float32, of norm 1; features of an evaluator's embedding need that embedding.
 
         Raises:
           InvalidParameter: a feature function failed, or gave a number that is not finite.
@@ -274,7 +277,7 @@ class Features(Addressed):
 
 
 def _named(own: Callable[..., Any]) -> str:
-    """A user's function: its name and a digest of its file and imports, the same wherever they lie."""
+    """A user's function as its name and a digest of its file and imports, the same wherever these files are."""
     code = getattr(inspect.unwrap(own), "__code__", None)
     file = Path(code.co_filename) if code is not None else None
     if file is None or not file.is_file():
@@ -290,11 +293,11 @@ def hashed(
     Args:
       values: (n,) numbers. names: (n,) uint64, their names (a sparse vector); default 0 … n-1.
       dimension: D. seed: of the hash functions.
-      normalised: scale to length 1; inner products are unbiased only without.
+      normalised: scale to length 1; inner products are unbiased only without scaling.
 
     Raises:
-      InvalidParameter: not one row of finite numbers, names that are no whole numbers or not as many, or a dimension
-        out of range.
+      InvalidParameter: `values` is not one row of finite numbers, `names` are not as many whole numbers, or the
+        dimension is out of range.
     """
     numbers = np.ascontiguousarray(values, np.float32)
     names = np.arange(len(numbers)) if names is None else np.asarray(names)

@@ -28,7 +28,7 @@ from engram.user_files import check_sources, code_of, digest_of, stored
 KIND = "memory"
 BELONGING = "game", "features", "dimension"
 _OF_FILES = "text", "sources"
-"""Of a game from a user's file."""
+"""The metadata keys of a game from a user's file."""
 
 
 @compiled
@@ -42,9 +42,9 @@ def _rows_by_use(store, rows):
 
 @compiled
 def _take(target, source, rows):
-    """Adds rows of one store to another, in order; values of a shared key are averaged by returns.
+    """Adds rows of one store to another, in order; values of a shared key are averaged by their numbers of returns.
 
-    `rows` then holds the target's rows.
+    Afterwards `rows` holds the target's rows.
     """
     theirs = entries_of(source)
     ours = entries_of(target)
@@ -80,7 +80,7 @@ def rows_by_use(store: Store) -> np.ndarray:
 
 
 def take(target: Store, source: Store, rows: np.ndarray | None = None) -> None:
-    """Adds a store's rows (default all, in order of use) to another; N and V̂ of a shared key are joined.
+    """Adds a store's rows (default: all, in order of use) to another store; N and V̂ of a shared key are combined.
 
     Raises:
       InvalidParameter: the dimensions differ, or a row does not exist. OperatorError: the target's index failed.
@@ -110,7 +110,7 @@ class StorePersistence:
 
     Args:
       store: saved, or filled from a file.
-      belongs_to: from `identity`, with further metadata that a file must match.
+      belongs_to: as `identity` gives it, with further metadata that a file must match.
     """
 
     store: Store
@@ -157,7 +157,7 @@ class StorePersistence:
 
 
 def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
-    """The first inconsistency that would break compiled code, or None; a checksum does not detect these."""
+    """The first inconsistency that would break compiled code, or None; a checksum does not detect such faults."""
     replaced = about.get("num_replaced")
     if not isinstance(replaced, int) or isinstance(replaced, bool) or not 0 <= replaced < 2**62:
         return "it does not say how many entries were replaced"
@@ -204,10 +204,11 @@ def _is_ring(entries: np.ndarray, closing: int) -> bool:
 
 
 def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
-    """Writes a store exactly.
+    """Writes a store to a file exactly as it is.
 
     Args:
-      path: a file, replaced at once or not at all. belongs_to: from `identity`, with further metadata.
+      path: a file, which is replaced completely or not at all. belongs_to: as `identity` gives it, with further
+        metadata.
 
     Raises:
       InvalidFile: the file cannot be written.
@@ -220,11 +221,12 @@ def game_of(path: str | Path, *, allow_files: bool = False) -> Game:
 
     Args:
       path: of the memory.
-      allow_files: the user trusts it; then a game's file may run, if it is the one that the memory was made with.
+      allow_files: the user trusts the memory; a game's file may then run, if it is the one with which the memory was
+        made.
 
     Raises:
-      InvalidFile: as `storage.about`; or the memory names no game. InvalidSpecification: there is no such game, or it
-        would run code.
+      InvalidFile: as `storage.about`; or the memory names no game. InvalidSpecification: there is no such game, or
+        making it would run code.
     """
     about = storage.about(path, KIND)
     if "game" not in about:
@@ -238,12 +240,13 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None, neighbours:
     """The store that `save` wrote, row for row, so that links to its rows stay valid.
 
     Args:
-      path: the file. belongs_to: from `identity`; None: not checked. neighbours: an index in place of the file's.
+      path: the file. belongs_to: as `identity` gives it; None: not checked. neighbours: an index in place of the
+        file's.
 
     Raises:
-      InvalidFile: as `storage.load`; or a memory of another game or other features.
+      InvalidFile: as `storage.load`; or the memory is of another game or other features.
     """
-    about, arrays = storage.load(path, KIND)  # its checksum first: a damaged capacity must not be allocated
+    about, arrays = storage.load(path, KIND)  # the checksum comes first: a damaged capacity must not be allocated
     if neighbours not in (None, about.get("neighbours")):
         about = {**about, "neighbours": neighbours, "options": {}}
     try:
@@ -265,7 +268,7 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
     """Fills a store of the same kind from a file, row for row; returns the file's metadata.
 
     Raises:
-      InvalidFile: as `load`; or another capacity or kind.
+      InvalidFile: as `load`; or the file has another capacity or kind.
     """
     about, arrays = storage.load(path, KIND)
     StorePersistence(store, belongs_to or {}).load_state_dict(about, arrays, path)
@@ -285,13 +288,13 @@ def like(
 
 
 def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
-    """Joins several stores; an entry of a shared key has the returns of all.
+    """Joins several stores; the entry of a shared key has the returns of all of them.
 
     Args:
-      stores: of one game and features, at least one. capacity: default all entries.
+      stores: at least one, all of the same game and features. capacity: default: room for all entries.
 
-    A smaller capacity drops the least recently used entries, those of the first stores first. The last store
-    with a key decides its place. Cost: memory for all entries during the merge.
+    A smaller capacity drops the least recently used entries, those of the first stores first. The last store with a key
+    decides the key's place in the order of use. Cost: memory for all entries during the merge.
     """
     if not stores:
         raise InvalidParameter("there is no memory to merge")
@@ -314,9 +317,9 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
 
 
 def prune(store: Store, *, min_visits: float = 0.0, keep: int | None = None) -> Store:
-    """A store of the entries with at least `min_visits` returns, and among these the `keep` ≥ 1 with the most.
+    """A store of the entries with at least `min_visits` returns, and of these only the `keep` ≥ 1 with the most.
 
-    Of equal ones it keeps the most recently used.
+    Among equal entries it keeps the most recently used.
     """
     if keep is not None:
         check_whole("keep", keep, 1)

@@ -1,8 +1,8 @@
 """A memory's records, and the compiled bookkeeping that all operations share.
 
-Three structures over one array of entries, all O(1) to change: a hash table from key to entry (linear probing, no
-tombstones), a ring from the least to the most recently used entry, and a generation per row, which shows a tree's node
-whether its entry was replaced.
+One array of entries has three structures over it, all O(1) to change: a hash table from key to entry (linear probing,
+no tombstones), a ring from the least to the most recently used entry, and a generation per row, by which a tree's node
+sees whether its entry was replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ entry_dtype = np.dtype(
         ("key", np.uint64),  # position hash
         ("value", np.float64),  # V̂: mean of the returns so far, in [-1, 1] for player 0
         ("visit_count", np.float64),  # N: number of returns
-        ("first", np.float64),  # the first of them: with a network, its own value of the position
+        ("first", np.float64),  # the first of these returns: with a network, the network's own value of the position
         ("newer", np.int32),  # neighbours in the ring of use; row `capacity` closes the ring
         ("older", np.int32),
         ("generation", np.uint32),  # number of entries that this row has held
@@ -83,7 +83,7 @@ def keep_state(store, row, state):
 
 @compiled(inline=True)
 def forget_state(store, row):
-    """Clears an entry's state, which is that of the replaced position."""
+    """Clears an entry's state, which still belongs to the replaced position."""
     target = carray(pointer_at(store.states + row * store.state_bytes, np.uint8), (store.state_bytes,))
     for i in range(store.state_bytes):
         target[i] = np.uint8(0)
@@ -97,7 +97,7 @@ def table_of(store):
 
 @compiled(inline=True)
 def _home(store, key):
-    # Mixed again: a game's hash may be poor in its low bits.
+    # The key is mixed again: the low bits of a game's hash may be poor.
     return np.int64(mix(key) & np.uint64(store.table_size - 1))
 
 
@@ -129,7 +129,7 @@ def enter_key(store, key, row):
 
 @compiled
 def drop_key(store, key):
-    """Removes a key from the hash table; keys displaced by it move up, so that no tombstone is needed."""
+    """Removes a key from the hash table; the keys that it displaced move up, so that no tombstone is needed."""
     table = table_of(store)
     entries = entries_of(store)
     last = store.table_size - 1
@@ -161,7 +161,7 @@ def link_newest(entries, ring, row):
 
 @compiled(inline=True)
 def touch(entries, ring, row):
-    """Moves a row of the ring to the most recently used place."""
+    """Moves a row to the most recently used place of the ring."""
     newer = np.int64(entries[row].newer)
     if newer != ring:
         older = np.int64(entries[row].older)

@@ -14,10 +14,10 @@ _MOST_POINTS = 800
 
 
 def map_of(store: Store) -> Callable[[], dict[str, Any]]:
-    """Copies entries of a store; the function that it returns makes their map, on any thread.
+    """Copies entries of a store; returns a function that makes their map, on any thread.
 
-    The map is of up to 800 entries with returns, drawn uniformly, and empty below three. `points` has for each
-    [row, x, y, value for player 0, returns], where x and y are its first two principal components of the features.
+    The map shows up to 800 entries with returns, drawn uniformly, and is empty for fewer than three. `points` has [row,
+    x, y, value for player 0, returns] for each, where x and y are the first two principal components of its features.
     `share` in [0, 1] is the part of the features' variance in the two components.
 
     Cost: O(n²·(D + n)) for n entries of D features.
@@ -31,7 +31,7 @@ def map_of(store: Store) -> Callable[[], dict[str, Any]]:
         if len(rows) < 3:
             return {"points": [], "share": 0.0}
         centred = features - features.mean(axis=0)
-        # For few rows of many numbers, their inner products give the components.
+        # For few rows of many numbers, the rows' inner products give the components.
         variances, axes = np.linalg.eigh(centred @ centred.T)
         places = axes[:, :-3:-1] * np.sqrt(np.maximum(variances[:-3:-1], 0.0))
         share = float(variances[-2:].sum() / max(variances.sum(), 1e-12))

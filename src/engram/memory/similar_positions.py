@@ -1,7 +1,7 @@
 """The memory of positions in a search: each leaf queries similar positions, and each return updates entries.
 
-Every value is for player 0, in the store and in the advice column; selection turns it to the mover's view. A second
-column links a node to its entry, so that an update costs O(1) a node.
+Every value is for player 0, in the store and in the advice column; selection turns it into the mover's view. A second
+column links a node to its entry, so that an update costs O(1) per node.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CAPACITY = 10_000
 link_dtype = np.dtype(
     [
         ("entry", np.int32),  # 1 + the memory's row for the node's position; 0: none
-        ("generation", np.uint32),  # of that row when the node was linked; a different one: the entry was replaced
+        ("generation", np.uint32),  # of that row when the node was linked; if it differs now, the entry was replaced
     ]
 )
 ADVICE = Column(advice_dtype, "memory")
@@ -45,7 +45,7 @@ LINK = Column(link_dtype, "memory_link")
 
 @compiled(inline=True)
 def value_of_move(tree, path, ply, value):
-    """The value of the move to a node of a path, from that of its position; no move leads to the root."""
+    """The value of the move to a node of a path, from the value of its position; no move leads to the root."""
     return incoming_value(tree, np.int64(path[ply]), value) if tree.is_general != 0 and ply > 0 else value
 
 
@@ -55,9 +55,10 @@ def back_up_memory(tree, column, path, depth, value, count, decay):
 
         X = max(N_M(s_h)/η^|i-h|, 1);  N_M(s_i) += X;  V̂_M(s_i) += (V̂_M(s_h) - V̂_M(s_i))·X/N_M(s_i)
 
-    With rewards the value of a node but the root is that of the move to it, as the search's own (`returns.py`).
+    With rewards, the value of every node except the root is that of the move to it, like the search's own values
+    (`returns.py`).
 
-    Deviation: the paper keeps V̂_M(s_h)·N_M(s_h) where X has shrunk, which leaves the range of values.
+    Deviation: where X has shrunk, the paper still adds V̂_M(s_h)·N_M(s_h), which leaves the range of values.
     """
     share = count
     for ply in range(depth, -1, -1):
@@ -95,11 +96,12 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     """Queries the memory about the leaf, backs the answer up the path, and only then adds the leaf.
 
     Args:
-      store, features, game: records. num_neighbours: M. temperature: τ > 0. decay: η ≥ 1 a ply.
-      every_node: 1 for the direct variant: queries each node of the path on every visit, without a backup. The paper
-        calls it too slow; it is the yardstick for the leaf-only form.
+      store, features, game: records. num_neighbours: M. temperature: τ > 0. decay: η ≥ 1 per ply.
+      every_node: 1 for the direct variant, which queries each node of the path on every visit, without a backup. The
+        paper calls it too slow; it is the yardstick for the form that queries only leaves.
 
-    The position's entry from an earlier visit, transposition or game is among the neighbours; the node links to it.
+    If the position has an entry from an earlier visit, transposition or game, this entry is among the neighbours, and
+    the node links to it.
     """
     store = record_at(parameters.store, store_dtype)
     features = record_at(parameters.features, features_dtype)
@@ -158,7 +160,7 @@ def learn_return(tree, path, depth, value, moves, parameters):
 
 @dataclass(frozen=True, kw_only=True)
 class PositionMemory(Extension):
-    """A memory of positions: its `store` is a `Store`.
+    """The extension for a memory of positions; its `store` is a `Store`.
 
     Args:
       features: map positions to comparable vectors.
@@ -186,32 +188,33 @@ def remembering(
     keep_states: bool = False, memory: str | None = None, plane_weight: float = 1.0, pattern_weight: float = 1.0,
     features: Callable[[Game], Features] | None = None, store: Store | None = None, **options: Any,
 ) -> Callable[[Game], PositionMemory]:  # fmt: skip
-    """A memory for any search: `Preset(ucb1(), extensions=(remembering(...),))`; each tree of it has its own store.
+    """A memory for any search: `Preset(ucb1(), extensions=(remembering(...),))`; each tree has its own store.
 
     Args:
       num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
-      capacity: |M| ≥ 1, entries; default 10,000 more than a file holds.
-      dimension: D ≥ 1 of the features. decay: η ≥ 1 a ply.
-      equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory.
+      capacity: |M| ≥ 1, the number of entries; default: 10,000, in addition to those of a file.
+      dimension: D ≥ 1 of the features. decay: η ≥ 1 per ply.
+      equivalence: k ≥ 0 in the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without a memory.
         The default comes from experiments/memory_truth.
-      bias: b ≥ 0 of the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, which minimises the mean squared error of a
+      bias: b ≥ 0 in the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, which minimises the mean squared error of a
         memory with bias b; default: the weight by `equivalence`.
-      every_node: query every node of the path at every visit, and back up no answer from the leaf: slow, a yardstick.
+      every_node: query every node of the path at every visit, without backing up the leaf's answer; slow, for
+        comparison.
       correct: add λ·Σ w_i·(V̂_i - first_i), the mean error of similar positions' first evaluations, to a node's value,
-        instead of mixing in λ of their value: for evaluators with values.
-      keep_states: store positions too, so that answers can be shown as boards (compiled games).
+        instead of blending in their value with weight λ; for evaluators that give values.
+      keep_states: also store positions, so that answers can be shown as boards (compiled games).
       memory: a file that every game starts with (`engram memory build`).
-      neighbours: the neighbour search, `exact`, `simhash` or `sketch`; default that of the file, or `sketch`.
+      neighbours: the neighbour search, `exact`, `simhash` or `sketch`; default: that of the file, or `sketch`.
       seed: of hashing and projections.
-      num_candidates: rows that `sketch` compares exactly; fewer are faster and miss more of the nearest.
+      num_candidates: number of rows that `sketch` compares exactly; fewer are faster, but miss more of the nearest.
       plane_weight, pattern_weight: weight of the planes and of the 3×3 patterns in hand-made features.
       features: a function from the game to its `Features`; default: hand-made features.
-      store: an existing store, which outlives the search and is shared by all its searches and trees; they need the
-        same game and features.
+      store: an existing store, which outlives the search and is shared by all searches and trees that use it; they need
+        the same game and features.
       options: options of a user's neighbour search.
 
     Raises:
-      InvalidParameter: a number out of range, or, once a search begins, features of another game.
+      InvalidParameter: a number is out of range, or, once a search begins, the features are of another game.
       InvalidSpecification: an unknown neighbour search.
     """
     check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
@@ -273,7 +276,7 @@ def remembering(
             chance=True,
             rewards=not correct,  # a correction is a difference of values, to which no reward is added
         )  # fmt: skip
-        if store is not None:  # it is the caller's: no new game empties it, and no file holds it
+        if store is not None:  # the store is the caller's: no new game empties it, and no file holds it
             return extension
         return replace(
             extension, new_game=partial(_refill, entries, saved), fork=partial(build, game, saved),
@@ -310,7 +313,7 @@ def _bind_shared(store: Store, belongs_to: dict[str, Any], game: Game) -> None:
     """Binds a shared store to a game and its features.
 
     Raises:
-      InvalidParameter, InvalidFile: it belongs to others.
+      InvalidParameter, InvalidFile: the store belongs to another game or other features.
     """
     if store.dimension != belongs_to["dimension"]:
         raise InvalidParameter(f"the store has {store.dimension} features, not {belongs_to['dimension']}")

@@ -42,18 +42,18 @@ from engram.pictures.markup import Markup, key, notebook, percent, safe
 
 MAX_CAPACITY = 1 << 30
 ASTRAY = -1
-"""In place of the number of nearest entries: the index named rows that do not exist."""
+"""Stored in place of the number of nearest entries: the index named rows that do not exist."""
 FEATURELESS = -2
-"""The same, where the features of a position failed before a query."""
+"""Stored there if the features of a position failed before a query."""
 UNINDEXED = -3
-"""The same, where the index reported a failure for a row."""
+"""Stored there if the index reported a failure for a row."""
 
 
 @compiled
 def add(store, key, features):
     """Returns the row of a key; a new key gets an entry with N = 0, an existing entry stays unchanged.
 
-    It is -1 if the index fails. Features have length 1. A full store replaces the least recently used entry.
+    The row is -1 if the index fails. Features have length 1. A full store replaces the least recently used entry.
     """
     row = find(store, key)
     if row >= 0:
@@ -94,7 +94,7 @@ def add(store, key, features):
 
 @compiled(inline=True)
 def update(store, row, value):
-    """One more return from an entry's position: N += 1, V̂ += (value - V̂)/N. O(1)."""
+    """Adds a return from an entry's position: N += 1, V̂ += (value - V̂)/N. O(1)."""
     entries = entries_of(store)
     entry = entries[row]
     entry.visit_count += 1.0
@@ -120,7 +120,7 @@ def weigh(store, temperature):
     plain = 0.0
     total = 0.0
     for k in range(store.num_nearest):
-        # Relative to the highest cosine with returns: ratios stay, and small temperatures do not underflow.
+        # Relative to the highest cosine with returns: ratios stay the same, and small temperatures do not underflow.
         kernel = math.exp((np.float64(cosines[k]) - highest) / temperature)
         plain += kernel
         visits = entries[np.int64(rows[k])].visit_count
@@ -136,7 +136,7 @@ def weigh(store, temperature):
         entry = entries[np.int64(rows[k])]
         value += weights[k] * (entry.value - entry.first if store.corrects != 0 else entry.value)
     store.value = min(1.0, max(-1.0, value))
-    # Σ k_j·N_j with k_j = kernel_j / Σ kernel: the weighted sum above over the plain one.
+    # Σ k_j·N_j with k_j = kernel_j / Σ kernel: the weighted sum above divided by the plain sum.
     store.count = total / plain
     return 1
 
@@ -145,8 +145,8 @@ def weigh(store, temperature):
 def query(store, features, num_neighbours, temperature):
     """Estimates a position's value from similar entries; returns 1, 0 without an estimate, -1 if the index is wrong.
 
-    Writes V̂_M to `store.value`, N_M to `store.count` and the nearest entries to `nearest_…`, in order; they count as
-    used. Features have length 1.
+    Writes V̂_M to `store.value`, N_M to `store.count` and the nearest entries, in order, to `nearest_…`; these entries
+    count as used. Features have length 1.
     """
     rows = carray(pointer_at(store.nearest_rows, np.int32), (store.capacity,))
     cosines = floats_at(store.nearest_cosines, store.capacity)
@@ -166,7 +166,7 @@ def query(store, features, num_neighbours, temperature):
     sort_best(cosines, rows, count)
     store.num_nearest = count
     entries = entries_of(store)
-    # The nearest is marked as used last, so that it stays longest.
+    # The nearest entry is marked as used last, so that it stays the longest.
     for k in range(count - 1, -1, -1):
         touch(entries, store.capacity, np.int64(rows[k]))
     return weigh(store, temperature)
@@ -235,7 +235,7 @@ class Recollection:
     """Answer of a query.
 
     Attributes:
-      value: V̂_M in [-1, 1] for player 0; of a store with `corrects`, the correction, clipped. count: N_M ≥ 0.
+      value: V̂_M in [-1, 1] for player 0; from a store with `corrects`, the correction, clipped. count: N_M ≥ 0.
       neighbours: the entries behind it, most similar first.
     """
 
@@ -249,23 +249,24 @@ class Store(Addressed):
 
     Args:
       dimension: D of the features, ≥ 1.
-      capacity: |M|, entries; 1 to 2³⁰. Allocated at once: 4·D + about 100 bytes an entry.
+      capacity: |M|, the number of entries; 1 to 2³⁰. Allocated at once: 4·D + about 100 bytes per entry.
       neighbours: `exact`, `simhash` or `sketch`, or the name of a user's index.
       seed: of the index's projections, ≥ 0.
-      corrects: answer Σ w·(V̂ - first) instead of V̂_M: the mean error of similar positions' first returns.
+      corrects: answer with Σ w·(V̂ - first) instead of V̂_M: the mean error of similar positions' first returns.
       state_bytes: bytes of a state to keep with each entry, so that an answer can be shown; 0: none.
       options: of the index, such as `num_candidates` of `sketch`.
 
     Attributes:
-      belongs_to: `files.identity` of the searches that share this store; others are refused. None: unused so far.
+      belongs_to: `files.identity` of the searches that share this store; other searches are refused. None: unused so
+        far.
 
     Raises:
-      InvalidParameter, InvalidSpecification: a number out of range, an unknown index, or an option that it lacks.
+      InvalidParameter, InvalidSpecification: a number is out of range, or the index or an option of it is unknown.
       TooLarge: the machine's memory is too small.
 
     A full store replaces the least recently used entry; adding a new key, updating and answering a query count as use.
-    Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once,
-    and not to be copied or pickled.
+    Cost: add O(D log D) (O(D) with `exact`), update O(1), query as for the index. A store is not for several threads at
+    once, and cannot be copied or pickled.
     """
 
     title, instead = "a memory", "files.save it and files.load it"
@@ -317,7 +318,7 @@ class Store(Addressed):
 
     @property
     def fault(self) -> str:
-        """Why its last query or new entry failed, in a sentence; empty if it did not."""
+        """Why the last query or new entry failed, in a sentence; empty if it did not fail."""
         search, place = f"the neighbour search {self.neighbours}", place_of(self.index.functions["candidates"].function)
         return {
             ASTRAY: f"{search} named rows outside the memory, or more rows than it has: see {place}",
@@ -365,9 +366,9 @@ class Store(Addressed):
 
     def clear(self) -> None:
         """Removes every entry; links from a tree's nodes become invalid."""
-        # Generations continue, so that no old link fits a row's new entry.
+        # Generations continue, so that no old link matches a row's new entry.
         self.entries["newer"][-1] = self.entries["older"][-1] = self.capacity
-        if len(self):  # pages of an unused table stay unwritten, so that an empty memory takes no room
+        if len(self):  # pages of an unused table stay unwritten, so that an empty memory takes no space
             self._table[:] = 0
         self.header["size"] = 0
         self.header["num_nearest"] = 0
@@ -384,11 +385,11 @@ class Store(Addressed):
         self._check(_insert_all(self.header[0]))
 
     def find(self, key: int) -> int:
-        """The row of a key, 0 to 2⁶⁴ - 1, or -1."""
+        """The row of a key (0 to 2⁶⁴ - 1), or -1."""
         return int(find(self.header[0], _key(key)))
 
     def add(self, key: int, features: np.ndarray) -> int:
-        """Returns the row of a position hash; a new one gets an entry with N = 0.
+        """Returns the row of a position hash; a new hash gets an entry with N = 0.
 
         Raises:
           InvalidParameter: the features are not `dimension` finite numbers, or all 0; or the key is out of range.
@@ -405,7 +406,7 @@ class Store(Addressed):
         self._check(_add_all(self.header[0], np.ascontiguousarray(keys, np.uint64), rows))
 
     def update(self, row: int, value: float) -> None:
-        """One more return, in [-1, 1] for player 0, from the position of a row.
+        """Adds a return, in [-1, 1] for player 0, from the position of a row.
 
         Raises:
           InvalidParameter: no such row, or a value out of range.
@@ -428,11 +429,11 @@ class Store(Addressed):
             w_i ∝ N_i·exp(cos_i/τ),  V̂_M = Σ w_i·V̂_i;   k_j ∝ exp(cos_j/τ),  N_M = Σ k_j·N_j
 
         Args:
-          features: (D,), of any length, normalised here. Zeros are equally similar to all entries.
+          features: (D,), of any norm, normalised here. Zeros are equally similar to all entries.
           num_neighbours: M, 1 to 2³⁰. temperature: τ > 0, of cosines.
 
         Raises:
-          InvalidParameter: a number out of range. OperatorError: the index named rows outside the store.
+          InvalidParameter: a number is out of range. OperatorError: the index named rows outside the store.
 
         Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", 2018, eq. 8.
         """
@@ -497,10 +498,10 @@ class Store(Addressed):
 
 
 def _plain(neighbours: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """An index's options as a file gives them back: JSON's own types.
+    """An index's options in JSON's own types, as a file gives them back.
 
     Raises:
-      InvalidParameter: JSON has no type for one.
+      InvalidParameter: JSON has no type for an option.
     """
     try:
         plain = json.loads(json.dumps(options, default=lambda number: number.item()))

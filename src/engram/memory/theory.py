@@ -14,7 +14,7 @@ from engram.errors import InvalidParameter
 
 
 def softmax_value(q: np.ndarray, temperature: float) -> float:
-    """F_τ(q) = τ·log Σ_i exp(q_i/τ), between max q and max q + τ·log n.
+    """F_τ(q) = τ·log Σ_i exp(q_i/τ), which lies between max q and max q + τ·log n.
 
     Args:
       q: (n,) numbers, n ≥ 1. temperature: τ > 0, in the unit of q.
@@ -33,10 +33,10 @@ def entropy(weights: np.ndarray) -> float:
 
 
 def samples_each(sigma: float, alpha: float, num_neighbours: int, failure: float, *, corrected: bool = True) -> float:
-    """The number of returns that each of M neighbours needs for all estimates to err by less than α at once.
+    """The number of returns that each of M neighbours needs so that all estimates err by less than α at once.
 
         as printed   n_min ≥ 2σ²/α²·log(M/β)
-        corrected    n_min ≥ 2σ²/α²·log(2M/β): the error is an absolute value, its tail two-sided
+        corrected    n_min ≥ 2σ²/α²·log(2M/β), because the error is an absolute value, with a two-sided tail
 
     Args:
       sigma: σ > 0 of a return (sub-Gaussian). alpha: α = δ_x - ε > 0.
@@ -49,14 +49,14 @@ def samples_each(sigma: float, alpha: float, num_neighbours: int, failure: float
 def samples_together(
     sigma: float, alpha: float, temperature: float, num_neighbours: int, failure: float, *, corrected: bool = True
 ) -> float:
-    """The number of returns that M neighbours need together for their softmax average to err by less than α.
+    """The number of returns that M neighbours need together so that their softmax average errs by less than α.
 
         as printed   n ≥ 2σ²/(α - τ·log M)²·log(1/β),   α > τ·log M
         corrected    n ≥ 2σ²/(α - τ·log M)²·(log(1/β) + M·log 2)
 
-    Returns may be distributed in any way. Both bounds use the weights f_τ(-c) of the entries' errors c, not those of
-    eq. 8, and need independent entries. Since f_τ(-c)·c ≤ min c + τ·log M, the average errs by α only if every entry
-    errs by α - τ·log M. Arguments as in `samples_each`; temperature: τ > 0 in the unit of values.
+    The returns may be divided among the neighbours in any way. Both bounds use the weights f_τ(-c) of the entries'
+    errors c, not those of eq. 8, and need independent entries. Since f_τ(-c)·c ≤ min c + τ·log M, the average errs by α
+    only if every entry errs by α - τ·log M. Arguments as in `samples_each`; temperature: τ > 0 in the unit of values.
 
     Raises:
       InvalidParameter: α ≤ τ·log M, where the bound holds for no number of returns.
@@ -72,7 +72,7 @@ def samples_together(
 
 
 def _scaled(q: np.ndarray, temperature: float) -> np.ndarray:
-    """(q - max q)/τ, which leaves the softmax as it is, and is finite or -∞ for every τ."""
+    """(q - max q)/τ, which leaves the softmax unchanged, and is finite or -∞ for every τ."""
     values = np.asarray(q, float)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         raise InvalidParameter("q must be one row of finite numbers")

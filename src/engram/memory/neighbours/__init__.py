@@ -1,4 +1,4 @@
-"""Neighbour indices by name: the built-in ones, and every `NeighbourIndex` subclass of a user."""
+"""Neighbour indices by name: the built-in ones, and every subclass of `NeighbourIndex` that a user defines."""
 
 from engram.memory.neighbours.exact import Exact
 from engram.memory.neighbours.index import INDICES, NeighbourIndex, make_index

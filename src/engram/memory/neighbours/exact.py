@@ -1,4 +1,4 @@
-"""Exact neighbours: every row is a candidate. The reference for the others' recall."""
+"""Exact neighbours: every row is a candidate. It is the reference for the recall of other indices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def candidates(index, features, num_neighbours, rows):
 
 
 class Exact(NeighbourIndex):
-    """All rows, compared one by one. Cost: O(capacity · dimension) a query, nothing to insert."""
+    """All rows, compared one by one. Cost: O(capacity · dimension) per query; inserting costs nothing."""
 
     name = "exact"
     functions = functions_of(exact_dtype, insert, remove, candidates)

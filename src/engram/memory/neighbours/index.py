@@ -5,9 +5,10 @@
     candidates(index, features, num_neighbours, rows) -> n  writes rows that may be among the nearest
 
 The store computes exact cosines of the candidates and keeps the best, so an index may return more rows than needed.
-Rows are 0 … size-1; `index.size` counts them. `rows` holds up to `capacity` int32, each row at most once. A row out
-of range stops the search. A user's index is a subclass of `NeighbourIndex` whose `name` registers it for stores and
-presets. Its record begins with `common_fields`, and `functions_of` makes its `functions` (example: `exact.py`).
+Rows are 0 … size-1; `index.size` counts them. `rows` has room for `capacity` int32, and each row may occur in it only
+once. A row out of range stops the search. A user's index is a subclass of `NeighbourIndex` whose `name` registers it
+for stores and presets. Its record begins with `common_fields`, and `functions_of` makes its `functions` (example:
+`exact.py`).
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ INDICES: Registry[Callable[..., NeighbourIndex]] = Registry("neighbour search")
 class NeighbourIndex(Addressed):
     """An index over up to `capacity` rows of `dimension` float32.
 
-    A store creates it by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its `__init__`,
-    which may leave `seed` out.
-    The functions get the record in `header`: subclasses set its numbers, and `hold` sets the addresses of arrays.
+    A store creates an index by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its
+    `__init__`, which need not take `seed`. The functions get the record in `header`: subclasses set its numbers, and
+    `hold` sets the addresses of arrays.
     """
 
     title, instead = "a neighbour index", "its store makes another"
@@ -62,7 +63,7 @@ class NeighbourIndex(Addressed):
         """Keeps arrays alive and writes their addresses into the record.
 
         Raises:
-          InvalidSpecification: the record has no such field, or a list or the like is no array.
+          InvalidSpecification: the record has no such field, or an argument is not an array, but a list or the like.
         """
         for name, array in arrays.items():
             fields = self.header.dtype.names or ()
@@ -95,7 +96,7 @@ def make_index(name: str, capacity: int, dimension: int, seed: int, options: Map
     """An empty index.
 
     Raises:
-      InvalidSpecification: an unknown name or option, or a class that is no index.
+      InvalidSpecification: a name or an option is unknown, or the class is not an index.
     """
     parameters, open_ended = types_of(INDICES[name])
     if not open_ended:

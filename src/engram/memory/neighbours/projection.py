@@ -1,8 +1,8 @@
 """A fast pseudo-random rotation, whose signs are the bits of sketches and hash codes.
 
 Two rounds of random signs and Hadamard stages replace a dense Gaussian matrix: O(D log D) instead of O(D·bits). For
-512 bits of a vector of 4096 that is 5 µs instead of 65. For vectors x and y a bit differs with probability close to
-angle(x, y)/π, as for the dense matrix.
+512 bits of a vector of 4096 that is 5 µs instead of 65. For vectors x and y, a bit differs with a probability close to
+angle(x, y)/π, as with the dense matrix.
 
 Source: Andoni et al., "Practical and optimal LSH for angular distance", 2015 (pseudo-random rotations).
 Deviation: stages between neighbours closer than 16 are left out, because they vectorise badly; a transposition between
@@ -26,7 +26,7 @@ def width_for(dimension: int, num_bits: int) -> int:
 
 
 def random_signs(width: int, seed: int) -> np.ndarray:
-    """(2, width) float32 of ±1, one row a round."""
+    """(2, width) float32 of ±1, one row per round."""
     return np.random.default_rng(seed).choice(np.array([-1.0, 1.0], np.float32), (2, width))
 
 

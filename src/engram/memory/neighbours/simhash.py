@@ -110,13 +110,13 @@ def candidates(index, features, num_neighbours, rows):
 
 
 class SimHash(NeighbourIndex):
-    """8 tables of 16-bit codes; a query probes 17 bins a table.
+    """8 tables of 16-bit codes; a query probes 17 bins in each table.
 
     Args:
       seed: of the rotation.
 
-    Cost: a query takes a rotation, 136 bins, and an inner product a candidate; clustered rows have more candidates.
-    An insert is a rotation and 8 list entries; a removal is 8 list entries.
+    Cost: a query takes a rotation, 136 bins, and an inner product per candidate; clustered rows give more candidates.
+    An insertion takes a rotation and 8 list entries; a removal takes 8 list entries.
     """
 
     name = "simhash"

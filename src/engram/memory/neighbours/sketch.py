@@ -1,6 +1,6 @@
 """Bit sketches: 512 signs of a rotated vector a row, all scanned by popcount, the closest reranked exactly.
 
-The sketches are stored word by word, not row by row: distances of neighbouring rows are then computed side by side in
+The sketches are stored word by word, not row by row: the distances of adjacent rows are then computed side by side in
 vector registers.
 
 Source: Charikar, "Similarity estimation techniques from rounding algorithms", 2002; the scan instead of tables is ours.
@@ -52,7 +52,7 @@ def insert(index, row, features):
 
 
 def remove(index, row, features):
-    # The following insert overwrites the row.
+    # The insertion that follows overwrites the row.
     return 0
 
 
@@ -135,13 +135,13 @@ def candidates(index, features, num_neighbours, rows):
 
 
 class Sketch(NeighbourIndex):
-    """512-bit sketches and an exact rerank of the closest.
+    """512-bit sketches, with an exact reranking of the closest.
 
     Args:
-      num_candidates: rows reranked, at least the neighbours queried; 0: 300, or 200 if D > 1024.
+      num_candidates: number of rows to rerank, at least as many as the neighbours queried; 0: 300, or 200 if D > 1024.
       seed: of the rotation.
 
-    Cost: O(capacity) words a query and `num_candidates` inner products; an insert is one rotation.
+    Cost: O(capacity) words and `num_candidates` inner products per query; an insertion takes one rotation.
     """
 
     name = "sketch"

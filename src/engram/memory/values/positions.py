@@ -21,14 +21,14 @@ CERTAIN = 1e9
 
 @dataclass(frozen=True)
 class KnownPositions:
-    """Positions of a game in a table, one for all symmetric images, by plies from the start.
+    """Positions of a game in a table, one for all symmetric images, ordered by plies from the start.
 
     Attributes:
       game: the game.
       states: (N,) of its record. keys: (N,) uint64, as in the table.
       value: (N,) in [-1, 1] for the player to move. visits: (N,).
       action_value: (N, num_actions) for the player to move; 0 for moves without an entry.
-      action_visits: (N, num_actions) of the next positions; 0: no entry, -1: illegal, `CERTAIN`: ends the game.
+      action_visits: (N, num_actions) visits of the next positions; 0: no entry, -1: illegal, `CERTAIN`: ends the game.
     """
 
     game: Game
@@ -43,7 +43,7 @@ class KnownPositions:
         return len(self.states)
 
     def part(self, mask: np.ndarray) -> KnownPositions:
-        """The positions of a mask of booleans."""
+        """The positions that a mask of booleans selects."""
         arrays = {name: array[mask] for name, array in vars(self).items() if name != "game"}
         return KnownPositions(self.game, **arrays)
 
@@ -122,16 +122,16 @@ def known_positions(
     Args:
       game: compiled. table: of its values.
       symmetric: as in the table's training.
-      min_visits: of a position, and of all others on some path to it, ≥ 1.
-      passing: plies from the start within which less visited positions are passed through, but not returned. They
-        cover the random moves at the start of episodes.
-      most: upper bound of the positions, ≥ 1; the deepest are left out.
+      min_visits: ≥ 1, the visits that a position needs, as do all others on some path to it.
+      passing: plies from the start within which positions with fewer visits are passed through, but not returned. These
+        plies cover the random moves at the start of episodes.
+      most: upper bound on the number of positions, ≥ 1; the deepest are left out.
 
     Raises:
       InvalidParameter: a plain Python game, or a number out of range. InvalidFile: no position has `min_visits`.
 
-    Cost: a move, a hash and a table lookup for each legal move of each position. Bytes: those of a state and 40 for
-    each of `most`, and about 20 a move for each position returned.
+    Cost: a move, a hash and a table lookup for each legal move of each position. Memory: a state and 40 bytes for each
+    of `most`, and about 20 bytes per move for each position returned.
     """
     if not game.compiled:
         raise InvalidParameter(f"{game.name} is a plain Python game, whose table cannot be enumerated")

@@ -1,7 +1,7 @@
 """A table of values that outlives searches: position key to value and number of visits, 16 bytes an entry.
 
-A key may lie in any of the 32 slots from its home on. Entries never move and are never removed, so a lookup ends at
-the first free slot. If all 32 are taken, a new entry replaces the least visited one. A miss costs one cache line
+A key may be in any of the 32 slots from its home on. Entries never move and are never removed, so a lookup ends at the
+first free slot. If all 32 slots are taken, a new entry replaces the least visited one. A miss costs one cache line
 unless the table is nearly full. Values are for player 0.
 """
 
@@ -19,7 +19,7 @@ from engram.rng import mix
 
 WINDOW = 32
 DEFAULT_CAPACITY = 2_000_000 - WINDOW
-"""Entries of a table of 32 MB."""
+"""The number of entries in a table of 32 MB."""
 MAX_CAPACITY = (1 << 31) - 2 * WINDOW
 
 entry_dtype = np.dtype(
@@ -53,7 +53,7 @@ def key_of(word):
 
 @compiled(inline=True)
 def home_of(table, key):
-    """The first slot for a key; mixed, because a game's hash may be poor in some bits."""
+    """The first slot for a key; the key is mixed, because some bits of a game's hash may be poor."""
     return np.int64(((mix(key) >> np.uint64(32)) * np.uint64(table.capacity)) >> np.uint64(32))
 
 
@@ -72,7 +72,7 @@ def find(table, key):
 
 @compiled
 def enter(table, key):
-    """The slot of a key; a new key enters without visits, in a free slot or for the least visited entry."""
+    """The slot of a key; a new key enters without visits, in a free slot or in place of the least visited entry."""
     entries = entries_of(table)
     home = np.uint64(home_of(table, key))
     least = home
@@ -113,13 +113,13 @@ class Table(Addressed):
     """A bounded table of values by position key.
 
     Args:
-      capacity: entries, 1 to 2³¹ - 64, and up to WINDOW more; allocated at once, 16 bytes each (pages become resident
-        as they are written).
+      capacity: number of entries, 1 to 2³¹ - 64; up to WINDOW more may be held. They are allocated at once, 16 bytes
+        each (pages become resident as they are written).
 
-    Not for several threads at once; each worker has a table, and `merge` joins them.
+    A table is not for several threads at once; each worker has its own, and `merge` joins them.
 
     Raises:
-      InvalidParameter: capacity out of range. TooLarge: the machine's memory is too small.
+      InvalidParameter: the capacity is out of range. TooLarge: the machine's memory is too small.
     """
 
     title, instead = "a table of values", "save it and load it"

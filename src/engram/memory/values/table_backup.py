@@ -33,7 +33,7 @@ link_dtype = np.dtype(
 LINK = Column(link_dtype, "table_link")
 positions_dtype = np.dtype(
     [
-        ("game", game_dtype),  # its `hash` is the canonical one where images share a key
+        ("game", game_dtype),  # its `hash` is the canonical hash where images share a key
         ("scratch", np.int64),  # address of a state to try moves on
     ]
 )
@@ -80,10 +80,11 @@ def _slot_of(link, entries):
     trust=Parameter(1e9, 1, 1e9),
 )  # fmt: skip
 def look_up_leaf(tree, path, depth, state, embedding, parameters):
-    """Looks the leaf up; an existing entry sets its value and visits.
+    """Looks up the leaf; an existing entry sets its value and visits.
 
     Args:
-      table, positions: records. learn: 1 to enter a new position. trust: upper bound of the visits taken over.
+      table, positions: records. learn: 1 to enter a new position. trust: upper bound on the visits taken from the
+        table.
     """
     table = record_at(parameters.table, table_dtype)
     positions = record_at(parameters.positions, positions_dtype)
@@ -110,7 +111,7 @@ def enter_known_children(tree, node, state, parameters):
     Args:
       table, positions, trust: as for `look_up_leaf`.
 
-    Cost: a move, a hash and a table lookup for each child; with priors also a move of the children before a known one.
+    Cost: a move, a hash and a table lookup for each child; with priors, the children before a known one are also moved.
     """
     table = record_at(parameters.table, table_dtype)
     positions = record_at(parameters.positions, positions_dtype)
@@ -132,7 +133,7 @@ def enter_known_children(tree, node, state, parameters):
         slot = find(table, key)
         if slot < 0 or entries[slot].visit_count == 0:
             continue
-        # Visited children come first; the likeliest of the others stays the next to enter.
+        # Visited children come first; the likeliest of the others remains the next to enter.
         place = first + np.int64(nodes[node].num_visited)
         if nodes[place].prior > nodes[at].prior:
             for later in range(at, place, -1):
@@ -152,7 +153,7 @@ def enter_known_children(tree, node, state, parameters):
 def through_table(tree, path, depth, value, parameters):
     """Applies a backup rule to table entries, so that transpositions and mirror images learn together.
 
-    Nodes of the path read value and visits from their entries before the rule, and write them back after it.
+    Nodes of the path read their values and visits from the entries before the rule runs, and write them back after it.
 
     Args:
       table: record. rule: the backup rule, without a mix.

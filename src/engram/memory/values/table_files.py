@@ -21,8 +21,8 @@ def save(path: str | Path, table: Table, about: Mapping[str, Any], **arrays: np.
     """Writes a table slot by slot, so that training resumes exactly.
 
     Args:
-      path: a file, replaced at once or not at all.
-      about: metadata: the game, and the way the values were learned.
+      path: a file, which is replaced completely or not at all.
+      about: metadata: the game, and how the values were learnt.
       arrays: further arrays.
 
     Raises:
@@ -40,7 +40,7 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
       path: the file. belongs_to: metadata that must match; None: not checked.
 
     Raises:
-      InvalidFile: as `storage.load`; or other metadata.
+      InvalidFile: as `storage.load`; or the metadata differ.
     """
     about, arrays = storage.load(path, KIND)
     _check(path, about, belongs_to or {})
@@ -65,7 +65,7 @@ def about(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> dict
     """The metadata of a table's file; `belongs_to` as in `load`.
 
     Raises:
-      InvalidFile: see `storage.about`; or other metadata.
+      InvalidFile: as `storage.about`; or the metadata differ.
     """
     metadata = storage.about(path, KIND)
     _check(path, metadata, belongs_to or {})
@@ -87,7 +87,7 @@ def merge(tables: Sequence[Table], capacity: int | None = None) -> Table:
     values. A smaller capacity drops the least visited entries. Visits of a common ancestor count once per table.
 
     Args:
-      tables: of one game, one or more. capacity: default their largest.
+      tables: one or more, of the same game. capacity: default: the largest of theirs.
 
     Raises:
       InvalidParameter: no table, or a capacity out of range.
@@ -103,7 +103,7 @@ def merge(tables: Sequence[Table], capacity: int | None = None) -> Table:
         visits = np.add.reduceat(entries["visit_count"].astype(np.float64), starts)
         weighted = np.add.reduceat(entries["visit_count"] * entries["value"].astype(np.float64), starts)
         keys, values = entries["key"][starts], np.clip(weighted / visits, -1.0, 1.0)
-        # The most visited last, so that they replace others.
+        # The most visited come last, so that they replace others.
         order = np.lexsort((keys, visits))
         merged.put(keys[order], values[order], np.minimum(visits, _MAX_VISITS)[order])
     return merged
