@@ -10,10 +10,10 @@ from engram.errors import InvalidState
 class Addressed:
     """Base of an object whose arrays compiled code reaches by their addresses.
 
-    A copy's record would still name the original's arrays, or, in another process, memory that is not there.
+    A copy's record would still point to the original's arrays, or, in another process, to memory that is not there.
 
     Attributes:
-      title: the object in the sentence that refuses. instead: the way to a second one.
+      title: names the object in the error message. instead: says how to get a second object.
     """
 
     title: ClassVar[str]

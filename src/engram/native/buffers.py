@@ -1,6 +1,6 @@
 """Buffers that user code gets as pointers. A pointer has no length, so guarded runs look it up here by its address.
 
-Noting takes some microseconds, so only the child of `guard.py` notes all buffers; nothing else looks them up.
+Noting a buffer takes some microseconds, so only the child of `guard.py` notes all buffers; nothing else looks them up.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback
 
 UNKNOWN = 1 << 17
-"""The length of a pointer to no noted buffer: above that of every buffer."""
+"""The length of a pointer to no noted buffer, above that of every buffer."""
 _MOST = 64
 _table = np.zeros((_MOST, 4), np.int64)
-"""Of each: the first address, the address after the end, the bytes between two buffers, and the spare ones of these."""
+"""For each: its first address, the one after its end, the bytes from buffer to buffer, and how many are spare."""
 _notes = False
 _lock = threading.Lock()
 
@@ -28,8 +28,8 @@ def buffers(shape: int | tuple[int, int], dtype: Any, *, spare: int = 0, lasts: 
     """Zeros for user code: a buffer of `shape` entries, or an array (buffers, entries) of many.
 
     Args:
-      lasts: note them in any process, as they are there before a guarded run begins.
-      spare: further entries behind those of each buffer, which the caller examines; a guarded run refuses to use them.
+      lasts: note them in any process, because they exist before a guarded run begins.
+      spare: further entries after those of each buffer, which the caller examines; a guarded run refuses to use them.
     """
     *many, entries = shape if isinstance(shape, tuple) else (shape,)
     array = np.zeros((*many, entries + spare), dtype)
@@ -39,7 +39,7 @@ def buffers(shape: int | tuple[int, int], dtype: Any, *, spare: int = 0, lasts: 
 
 
 def note_buffers() -> None:
-    """From now on this process notes its buffers."""
+    """Makes this process note its buffers from now on."""
     global _notes
     _notes = True
 
@@ -48,7 +48,7 @@ def _note(array: np.ndarray, spare: int) -> None:
     begin, end = array.ctypes.data, array.ctypes.data + array.nbytes
     with _lock:
         row = int(np.argmin(_table[:, 1]))
-        if _table[row, 1] == 0:  # otherwise all rows are of buffers in use, and this one stays unknown
+        if _table[row, 1] == 0:  # otherwise all rows belong to buffers in use, and this buffer stays unknown
             _table[row] = begin, end, array.shape[-1] * array.itemsize, spare * array.itemsize
             weakref.finalize(array, _table.__setitem__, row, 0)
 
@@ -64,5 +64,5 @@ def _entries(address: int, size: int, table: int) -> int:
 
 
 def lookup() -> tuple[int, int]:
-    """Addresses of the compiled `_entries` and of its table, constants of checked code."""
+    """Addresses of the compiled `_entries` and of its table, which are constants in checked code."""
     return Callback(_entries, int64, (int64, int64, int64)).address, _table.ctypes.data

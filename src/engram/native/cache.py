@@ -1,10 +1,10 @@
 """The cache of machine code: a folder for each module, named by everything that the code depends on.
 
 Numba's own cache checks only the file of a function, so it becomes stale when a function in *another* file changes.
-Here a folder holds the compiled code of one module. Its name has a hash of the flags that change code and of every
-source file that the module imports, directly or indirectly. An edit of a user's game recompiles that game and not the
-engine; an edit two imports away takes effect. Within a folder the key of a user's function has a digest of the
-constants that it takes from its surroundings.
+Here a folder holds the compiled code of one module. Its name contains a hash of the flags that change code and of every
+source file that the module imports, directly or indirectly. Editing a user's game recompiles that game but not the
+engine; an edit two imports away takes effect. Within a folder, the key of a user's function contains a digest of the
+constants that the function takes from its surroundings.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _INSTALLED = tuple(
 )
 _FOLDER = re.compile(r".+-[0-9a-f]{20}")
 _MARKER = ".engram-cache"  # a file in every cache folder; a folder without it is not engram's
-lock = global_compiler_lock  # a compilation opens caches, and `caching` may compile: two locks could block each other
+lock = global_compiler_lock  # a compilation opens caches, and `caching` may compile: two locks could deadlock
 
 
 def cache_root() -> Path:
-    """Folder of all compiled code: `$ENGRAM_CACHE_DIR`, or `engram` in the user's cache folder.
+    """The folder of all compiled code: `$ENGRAM_CACHE_DIR`, or `engram` in the user's cache folder.
 
-    The variable may name any folder. engram adds one subfolder for each module, removes those not used for a month,
-    and leaves everything else there alone.
+    The variable may name any folder. engram adds one subfolder for each module, removes subfolders not used for a
+    month, and leaves everything else there alone.
 
     Raises:
       InvalidFile: the user has no home folder.
@@ -72,7 +72,7 @@ def _imports(path: str, root: str) -> tuple[str, ...]:
     """Source files that the file at `path` imports by name, without installed libraries.
 
     Args:
-      root: of a user's file: the folder of the file that runs, whose files come before others. Else "".
+      root: for a user's file, the folder of the file that runs, whose files take precedence. Else "".
     """
     files: list[str] = []
     for source, names in _parsed_statements(path) if root else _statements(path):
@@ -82,10 +82,10 @@ def _imports(path: str, root: str) -> tuple[str, ...]:
         modules = names
         if source:
             modules = [f"{base}.{name}".lstrip(".") for name in names if name.isidentifier()]
-            # `from package import module` depends on the package only as far as the module itself imports it.
+            # `from package import module` depends on the package only insofar as the module itself imports it.
             if not modules or any(file_of(name) is None for name in modules):
                 modules.append(base)
-        if root:  # its packages run, too
+        if root:  # the packages that contain the module also run
             modules += [package for name in modules for package in _packages(name)]
         files += [file for name in modules if (file := file_of(name)) is not None]
     return tuple(dict.fromkeys(files))
@@ -97,7 +97,7 @@ def _packages(name: str) -> list[str]:
 
 
 def _statements(path: str) -> Iterator[tuple[str, list[str]]]:
-    """The imports of a file of ours: the module after `from`, or "", and the names. Parsing all would take a second."""
+    """The imports of a file of ours: the module after `from`, or "", and the names. To parse all takes a second."""
     for source, names, plain in _IMPORT.findall(Path(path).read_text(encoding="utf-8", errors="replace")):
         yield source, [part.split(" as ")[0].strip() for part in (plain or names.strip("()\n ")).split(",")]
 
@@ -108,7 +108,7 @@ def _parsed_statements(path: str) -> Iterator[tuple[str, list[str]]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(Path(path).read_bytes(), path)
-    except (SyntaxError, ValueError, RecursionError):  # the sentence comes when the file runs
+    except (SyntaxError, ValueError, RecursionError):  # the error is reported when the file runs
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -128,10 +128,10 @@ def _file_in(folder: str, name: str) -> str | None:
 def _file_of(root: str, name: str) -> str | None:
     """The source file of a module by its full name; None for modules whose source does not change.
 
-    The module may not be loaded yet: a user's file may import files of its folder, `root`, which come before others.
+    The module may not be loaded yet: a user's file may import files of its folder, `root`, which take precedence.
     """
     first = name.partition(".")[0]
-    if first == "engram":  # all of it, loaded or not, so that every process names the same folders
+    if first == "engram":  # all of engram, loaded or not, so that every process names the same folders
         return _file_in(os.path.dirname(PACKAGE.rstrip(os.sep)), name)
     is_beside = root and first not in sys.stdlib_module_names
     path = (_file_in(root, name) if is_beside else None) or getattr(sys.modules.get(name), "__file__", None)
@@ -146,13 +146,13 @@ def _file_of(root: str, name: str) -> str | None:
 
 @cache
 def is_installed(path: str) -> bool:
-    """Whether a source file is Python's or of an installed package."""
+    """Whether a source file belongs to Python or to an installed package."""
     real = os.path.realpath(path)
     return real.startswith(_INSTALLED) or not {"site-packages", "dist-packages"}.isdisjoint(Path(real).parts)
 
 
 def sources(path: str) -> list[str]:
-    """All source files that the compiled code of the file at `path` can depend on, that file first."""
+    """All source files on which the compiled code of the file at `path` can depend, that file first."""
     reached: dict[str, None] = {path: None}
     queue, root = [path], os.path.dirname(os.path.abspath(path))
     while queue:
@@ -166,16 +166,16 @@ def sources(path: str) -> list[str]:
 
 @cache
 def _digest(path: str, _changed: int) -> bytes:
-    """Digest of a file with this time of its last change; kept, because many modules import the same files."""
+    """Digest of a file as of this last change; the result is kept, because many modules import the same files."""
     return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
 @cache
 def cache_folder(path: str, module: str) -> str | None:
-    """Cache folder of the module at `path`; None (no cache) if no folder can be written.
+    """The cache folder of the module at `path`; None (no cache) if no folder can be written.
 
     Raises:
-      InvalidFile: the folder exists and is not the user's alone.
+      InvalidFile: the folder exists, and another user owns it or may write to it.
     """
     digest = hashlib.sha256()
     for file in sorted(sources(path)):
@@ -196,10 +196,10 @@ unkept: list[str] = []
 
 
 def private_folder(name: str) -> Path:
-    """A folder in the cache of the user alone; its name ends in a hyphen and a digest of 20 digits.
+    """A private folder of the user in the cache; its name ends in a hyphen and a digest of 20 digits.
 
     Raises:
-      InvalidFile: the folder exists and is not the user's alone. OSError: it cannot be written.
+      InvalidFile: the folder exists, and another user owns it or may write to it. OSError: it cannot be written.
     """
     folder = cache_root().absolute() / name
     is_new = not folder.is_dir()
@@ -240,7 +240,7 @@ def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
 
 
 def fault_of_cache(error: BaseException) -> str:
-    """A sentence if an error is that of writing compiled code to the disk; else empty."""
+    """A sentence if an error arose from writing compiled code to disk; else empty."""
     trace = error.__traceback__
     while isinstance(error, OSError) and trace is not None:
         if trace.tb_frame.f_code.co_filename == numba.core.caching.__file__:
@@ -251,9 +251,9 @@ def fault_of_cache(error: BaseException) -> str:
 
 
 class KeptCode(FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function. Code of engram's own needs none of the compiler's tables, a third of a start.
+    """Numba's cache of one function. engram's own code needs none of the compiler's tables, a third of a start's time.
 
-    A user's code may: Numba's hashes of strings are symbols that those tables bring.
+    A user's code may need them: Numba's hashes of strings are symbols that come with those tables.
     """
 
     @property
@@ -273,27 +273,27 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
                 return self._load_overload(sig, target_context)
         except OSError:
             raise
-        except Exception:  # a file that a loss of power, or the disk, has damaged: the function is compiled again
+        except Exception:  # a power failure or the disk has damaged the file: the function is compiled again
             self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        data.library._ensure_finalized()  # only then it holds the functions that it calls
+        data.library._ensure_finalized()  # only then does it hold the functions that it calls
         if not is_circular(data.library):
             super().save_overload(sig, data)
 
 
 def constants_of(function: Any) -> str:
-    """A digest of what a user's function and those that it calls take from their modules and enclosing functions.
+    """A digest of what a user's function, and those that it calls, take from their modules and enclosing functions.
 
-    Compiled code has numbers, texts and arrays as constants, and a module may take them from a data file or from the
+    Numbers, texts and arrays are constants in compiled code, and a module may take them from a data file or from the
     environment. The same holds for the choice of a function.
     """
     return _taken_by(function, with_arrays=True)[0]
 
 
 def numbers_of(function: Any) -> str:
-    """The same digest with the shapes of arrays alone, which may hold many numbers."""
+    """The same digest, but with only the shapes of arrays, which may hold many numbers."""
     return _taken_by(function, with_arrays=False)[0]
 
 
@@ -319,7 +319,7 @@ def _taken_by(function: Any, with_arrays: bool) -> tuple[str, list[Any]]:
         names = sorted({name for each in codes for name in each.co_names})
         values: list[Any] = [function.__globals__.get(name) for name in names]
         for cell in function.__closure__ or ():
-            with suppress(ValueError):  # a variable that is not set yet
+            with suppress(ValueError):  # the variable is not set yet
                 values.append(cell.cell_contents)
         for value in values:
             callee = getattr(value, "py_func", value)
@@ -339,7 +339,7 @@ def _taken_by(function: Any, with_arrays: bool) -> tuple[str, list[Any]]:
 
 
 def _content(value: Any) -> bytes:
-    """The bytes of a value that compiled code may have as a constant; empty for others."""
+    """The bytes of a value that compiled code may have as a constant; empty for other values."""
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return f"{value.dtype}{value.shape}".encode() + value.tobytes()
     if isinstance(value, tuple):

@@ -1,6 +1,6 @@
 """The monotonic clock for compiled code, so that threads can stop at a set time without calling Python.
 
-Read through C's `clock_gettime`, about 25 ns a reading. Windows has no such function: `ADDRESS` is 0 there.
+It is read through C's `clock_gettime`, in about 25 ns. Windows has no such function: `ADDRESS` is 0 there.
 """
 
 from __future__ import annotations

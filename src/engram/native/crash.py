@@ -1,7 +1,7 @@
 """The last message of a process that crashes in a user's compiled code, which names that code.
 
-Compiled code trusts its indices, so a wrong one may end the process. Python cannot run then, so a native handler of
-the signal writes a sentence that was prepared before.
+Compiled code trusts its indices, so a wrong one may end the process. Python cannot run then, so a native handler of the
+signal writes a sentence that was prepared in advance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS") if hasattr(signal, name))
-"""Signals of a crash that this system has."""
+"""The signals of a crash that this system has."""
 _BYTES = 2000
 _INT = ir.IntType(64)
 _places: dict[str, None] = {}

@@ -1,10 +1,11 @@
 """The first run of a user's compiled code: in a child process, with indices and divisors checked, statements counted.
 
-Compiled code trusts its indices: a wrong one reads foreign memory, and Ctrl-C cannot interrupt an endless loop.
+Compiled code trusts its indices: a wrong index reads other memory, and Ctrl-C cannot interrupt an endless loop.
 `guarded` therefore forks the process and compiles the user's functions again in the child, with additional code. Each
 statement is counted and writes its place to memory that both processes share; each index and each divisor of numbers
-(not of arrays) is checked. A crash, an index, a division by zero or a loop then has a file, a line and a function. Code
-that has passed has a mark in its cache folder and runs without checks. The child ends with its parent, and at Ctrl-C.
+(not of arrays) is checked. A crash, a wrong index, a division by zero or an endless loop can then be reported with its
+file, line and function. Code that has passed gets a mark in its cache folder and then runs without checks. The child
+ends with its parent, and at Ctrl-C.
 
 `ENGRAM_GUARD=0` turns all this off; a system without `os.fork` (Windows) lacks it.
 """
@@ -65,8 +66,8 @@ def guarded(
     """Runs `work` in a child process with checks, if one of the functions is a user's and has not passed before.
 
     Args:
-      functions: that `work` calls in compiled form.
-      what: identifies the work in the mark, with the numbers that the functions get.
+      functions: those that `work` calls in compiled form.
+      what: identifies the work in the mark, together with the numbers that the functions get.
       before: called in this process before the fork, to compile or load code without checks. always: ignore marks.
 
     Raises:
@@ -93,10 +94,10 @@ def is_users(path: str) -> bool:
 
 
 def users_functions(functions: Iterable[Any]) -> list[Any]:
-    """The user's functions among some and among the compiled ones that these close over."""
+    """The user's functions among those given, and among the compiled functions that these close over."""
     reached = dict.fromkeys(functions)
     rest = list(reached)
-    for function in rest:  # which grows
+    for function in rest:  # the list grows in the loop
         cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
         inner = dict.fromkeys(cell.py_func for cell in cells if hasattr(cell, "py_func"))
         rest += [each for each in inner if each not in reached]
@@ -121,7 +122,7 @@ def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
         plain = [cell for cell in cells if isinstance(cell, (bool, int, float, str, bytes, tuple))]
         identity.append(f"{folder} {function.__qualname__} {code.co_code.hex()} {plain}")
         identity.append(numbers_of(function))
-        if folder is None:  # typed in a session, so that no folder identifies the constants
+        if folder is None:  # the code was typed in a session, so no folder identifies its constants
             identity.append(f"{code.co_consts} {code.co_names}")
         folders += [folder] if folder else []
     digest = hashlib.sha256("\n".join(sorted(identity)).encode()).hexdigest()[:20]
@@ -129,14 +130,14 @@ def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
 
 
 def _run(work: Callable[[], object], what: str) -> bool:
-    """Whether the work passed in a child; False without a verdict.
+    """Whether the work passed in a child; False if there was no verdict.
 
     Raises:
       EngramError: it did not pass.
     """
     shared = mmap.mmap(-1, _BYTES)
     reader, writer = os.pipe()
-    alive, lifeline = os.pipe()  # when this process ends, the child reads the end of `alive`
+    alive, lifeline = os.pipe()  # when this process ends, the child reads end-of-file from `alive`
     child = status = 0
     with tempfile.TemporaryFile() as printed:
         try:
@@ -151,7 +152,7 @@ def _run(work: Callable[[], object], what: str) -> bool:
             verdict = _verdict(shared, reader)
         finally:
             if child:
-                with suppress(ProcessLookupError, ChildProcessError):  # none is left where SIGCHLD is ignored
+                with suppress(ProcessLookupError, ChildProcessError):  # no child is left where SIGCHLD is ignored
                     os.kill(child, signal.SIGKILL)  # it has ended, or ignores any other signal
                     status = os.waitpid(child, 0)[1]
             os.close(reader)
@@ -173,7 +174,7 @@ def _run(work: Callable[[], object], what: str) -> bool:
 def _verdict(shared: mmap.mmap, reader: int) -> str:
     """The child's output; incomplete if the child executes no statement for `QUIET_S`."""
     output, last, quiet = b"", b"", 0
-    answers = select.poll()  # `select.select` knows no descriptor above 1,023
+    answers = select.poll()  # `select.select` accepts no descriptor above 1,023
     answers.register(reader)
     while quiet < QUIET_S:
         if answers.poll(1000):
@@ -191,7 +192,7 @@ def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printe
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts both, and the parent ends the child
         signal.set_wakeup_fd(-1)
-        faulthandler.disable()  # its lines would stand among those that user code prints
+        faulthandler.disable()  # its lines would appear among those that user code prints
         for number in crash.SIGNALS:
             signal.signal(number, signal.SIG_DFL)  # the parent says where the child crashed
         jit.progress.silence()
@@ -206,7 +207,7 @@ def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printe
         work()
     except errors.EngramError as error:
         verdict = f"{type(error).__name__}\n{error}"
-    except BaseException as error:  # of the user's Python code, which raises it again in the parent
+    except BaseException as error:  # from the user's Python code, which raises it again in the parent
         verdict = f"none: {error!r}"
     finally:
         os.write(writer, verdict.encode())
@@ -247,7 +248,7 @@ def _instrument(shared: mmap.mmap) -> None:
             place = (texts.index(text) + 1) << 32 | self.loc.line
             # Atomic, so that the optimiser keeps them in every loop.
             self.builder.store_atomic(ir.Constant(_INT, place), word(_PLACE), "monotonic", 8)
-            before = self.builder.load_atomic(word(_COUNT), "monotonic", 8)  # a race of threads may lose a count
+            before = self.builder.load_atomic(word(_COUNT), "monotonic", 8)  # a race between threads may lose a count
             count = self.builder.add(before, ir.Constant(_INT, 1))
             self.builder.store_atomic(count, word(_COUNT), "monotonic", 8)
             with cgutils.if_unlikely(
@@ -315,7 +316,7 @@ def _instrument(shared: mmap.mmap) -> None:
         (Lower, "lower_inst", lower_inst),
         (cgutils, "do_boundscheck", check),
         (_DispatcherBase, "get_call_template", renew),
-        (Cache, "save_overload", lambda *_: None),  # this code is for this process alone
+        (Cache, "save_overload", lambda *_: None),  # this code is only for this process
         (jit, "describe", describe),
         (jit.Callback, "_compile", compile_checked),
     ]

@@ -22,7 +22,7 @@ _INT = ir.IntType(64)
 
 
 def lowered(returns: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: an intrinsic of these Numba types from a function `(builder, *values)` that writes LLVM's code.
+    """Decorator: makes an intrinsic of these Numba types from a function `(builder, *values)` that writes LLVM code.
 
     The kind `types.Literal` stands for a literal: the function gets its Python value, and a variable is refused.
     """
@@ -69,7 +69,7 @@ def _caller(returns: Any, text: str) -> Any:
 
 
 class _DtypeHolder(types.Opaque):  # type: ignore[misc]
-    """Numba's type of a host object of which compiled code may read `dtype`, and nothing else."""
+    """Numba's type of a host object from which compiled code may read only `dtype`."""
 
     def __init__(self, dtype: np.dtype):
         self.held = types.DType(numba.from_dtype(dtype))
@@ -147,7 +147,7 @@ def address_of(typingctx: Any, record: Any) -> Any:
 
 @intrinsic
 def atomic_add(typingctx: Any, address: Any, change: Any) -> Any:
-    """Adds to the integer at `address` in one atomic step; returns its value before.
+    """Adds to the integer at `address` in one atomic step; returns its previous value.
 
     The integer has the type of `change`; adding the highest value of an unsigned type subtracts 1.
     """

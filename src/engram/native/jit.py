@@ -39,14 +39,14 @@ from engram.native.messages import PACKAGE, place_of, reason
 
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
-_GARBAGE = 50_000  # new objects from one collection of garbage to the next while code is compiled
+_GARBAGE = 50_000  # new objects between two garbage collections while code is compiled
 
 
 class _Progress(event.Listener):
-    """Reports on stderr that code is being compiled, and then the time it took; `ENGRAM_QUIET=1` silences it.
+    """Reports on stderr that code is being compiled, and then the time that this took; `ENGRAM_QUIET=1` silences it.
 
-    Meanwhile garbage is collected rarely: Numba makes millions of small objects, and seeking cycles among them takes a
-    tenth of the time.
+    Meanwhile garbage is collected rarely: Numba makes millions of small objects, and the search for cycles among them
+    takes a tenth of the time.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Progress(event.Listener):
         self._threshold = gc.get_threshold()
 
     def on_start(self, occurrence: Any) -> None:
-        if not hasattr(_compiling, "signals"):  # code of the program, not engram's
+        if not hasattr(_compiling, "signals"):  # the program's code, not engram's
             return
         self._running += 1
         if self._running == 1:
@@ -97,7 +97,7 @@ class _Progress(event.Listener):
 
 
 def tell(line: str) -> None:
-    """Prints to stderr, if it is there and takes the line: a closed one must not stop a compilation."""
+    """Prints to stderr, if it exists and accepts the line: a closed stderr must not stop a compilation."""
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
             print(line, file=sys.stderr, flush=True)
@@ -105,16 +105,16 @@ def tell(line: str) -> None:
 
 if numba.config.DISABLE_JIT:
     raise CompileError("engram calls machine code by its address: unset NUMBA_DISABLE_JIT")
-_compiling = threading.local()  # has `signals` while this thread compiles code of engram or for it
+_compiling = threading.local()  # has `signals` while this thread compiles engram's code or code for it
 progress = _Progress()
 event.register("numba:compile", progress)
 
 
 @contextmanager
 def _interrupts_between_functions() -> Iterator[None]:
-    """Delays Ctrl-C to the next function that is compiled: LLVM calls Python, and drops what that raises.
+    """Delays Ctrl-C until the next function is compiled: LLVM calls Python, and drops exceptions from these calls.
 
-    Other handlers are called at the end, and that of Ctrl-C where it is not Python's own.
+    Other handlers are called at the end, as is the handler of Ctrl-C if it is not Python's own.
     """
     outermost = not hasattr(_compiling, "signals")
     if not outermost:
@@ -130,14 +130,14 @@ def _interrupts_between_functions() -> Iterator[None]:
             del _compiling.signals
 
 
-_failures: dict[int, str] = {}  # the first one by thread
-_hooks: list[Any] = []  # `sys.unraisablehook` before ours, and the last one that another part of the program has set
-_calls = threading.local()  # depth: of calls of searches within each other; in_hook: another hook runs
+_failures: dict[int, str] = {}  # the first failure, by thread
+_hooks: list[Any] = []  # `sys.unraisablehook` before ours, and the last hook that another part of the program has set
+_calls = threading.local()  # depth: of nested calls of searches; in_hook: another hook runs
 
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """A call of a search: exceptions of compiled functions are for `raise_failure` at its end."""
+    """Marks a call of a search: exceptions of compiled functions are kept for `raise_failure` at its end."""
     listen()
     depth = _calls.depth = getattr(_calls, "depth", 0) + 1
     try:
@@ -149,8 +149,8 @@ def listening() -> Iterator[None]:
 def listen() -> None:
     """Stores the exceptions of compiled functions for `raise_failure`; Python would only print them.
 
-    Called before such functions, because another part of the program may have set a hook of its own. Outside of a
-    search's call one that is stored was raised by a function of the program.
+    It is called before such functions, because another part of the program may have set a hook of its own. Outside a
+    search's call, a stored exception came from one of the program's own functions.
     """
     if _failures and not getattr(_calls, "depth", 0) and (failure := _failures.pop(threading.get_ident(), None)):
         tell(f"engram: ignored, outside of a search: {failure}")
@@ -163,7 +163,7 @@ def _keep_failure(unraisable: Any) -> None:
     if str(unraisable.object).startswith("<numba."):
         _failures.setdefault(threading.get_ident(), describe(unraisable.exc_value, unraisable.exc_traceback))
         return
-    is_called_back = getattr(_calls, "in_hook", False)  # by a hook that was set over this one
+    is_called_back = getattr(_calls, "in_hook", False)  # by a hook that was set on top of this one
     _calls.in_hook = True
     try:
         _hooks[0 if is_called_back else -1](unraisable)
@@ -183,7 +183,7 @@ def raise_failure() -> None:
     """Raises the first exception of a compiled function in this thread since the last call.
 
     Raises:
-      OperatorError: the sentence has file, line, function and exception.
+      OperatorError: the message has the file, line, function and exception.
     """
     failure = _failures.pop(threading.get_ident(), None)
     if failure is not None:
@@ -197,8 +197,8 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
       function: a function of numbers, NumPy arrays and records.
       inline: copy the body into every caller, for a few lines on a hot path.
 
-    Division by zero gives inf or nan as in NumPy; only the first run of a user's code refuses it (`guard.py`). Keep
-    one signedness: int64 + uint64 gives int64, and `max` of both, or a variable that takes both, float64.
+    Division by zero gives inf or nan as in NumPy; only the first run of a user's code refuses it (`guard.py`). Do not
+    mix signedness: int64 + uint64 gives int64, but `max` of both, or a variable that takes both, gives float64.
     """
 
     def wrap(target: Callable[..., Any]) -> _Compiled:
@@ -208,10 +208,10 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
 
 
 class _Linked(JITCodeLibrary):  # type: ignore[misc]
-    """Code that callers link into theirs: they alone optimise it and make machine code of it."""
+    """Code that callers link into theirs: only they optimise it and turn it into machine code."""
 
     def _optimize_final_module(self) -> None:
-        """Nothing: each caller optimises what it links."""
+        """Does nothing: each caller optimises what it links."""
 
     def _finalize_final_module(self) -> None:
         if is_circular(self):
@@ -224,11 +224,11 @@ class _Linked(JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> _Linked:
-        """Itself: Numba asks it for `set_env` alone."""
+        """Itself: Numba asks it only for `set_env`."""
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Nothing: a caller's code holds the environment."""
+        """Does nothing: a caller's code holds the environment."""
 
     serialize_using_object_code = JITCodeLibrary.serialize_using_bitcode
 
@@ -242,7 +242,7 @@ class _Linking(Compiler):  # type: ignore[misc]
 
 
 def _set_environments(result: Any) -> None:
-    """Gives fresh code the environments that `print` needs; Numba sets them all in code from the cache alone."""
+    """Gives fresh code the environments that `print` needs; Numba sets all of them only in code from the cache."""
     for environment in (result.environment, *result._find_referenced_environments()):
         result.codegen.set_env(environment.env_name, environment)
 
@@ -261,8 +261,8 @@ class _Kept(CPUDispatcher):  # type: ignore[misc]
 class _Compiled(_Kept):
     """A Numba function for compiled callers, with neither wrappers for Python nor machine code of its own.
 
-    The wrappers would take a fifth of compilation, that code and its optimisation a quarter to a third of the rest.
-    Calls from Python go to a second Numba function, which the first such call makes and compiles.
+    The wrappers would take a fifth of the compilation time, and the machine code with its optimisation a quarter to a
+    third of the rest. Calls from Python go to a second Numba function, which the first such call makes and compiles.
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
@@ -282,7 +282,7 @@ class _Compiled(_Kept):
 
     @_interrupts_between_functions()
     def compile(self, sig: Any) -> Any:
-        """As Numba's, but opens the cache first; a caller loaded from disk mostly contains this function's code."""
+        """As Numba's, but opens the cache first; a caller loaded from disk usually contains this function's code."""
         if self._is_cached:
             self._is_cached = False
             with caching(self.py_func, "inner"):
@@ -290,11 +290,11 @@ class _Compiled(_Kept):
         return super().compile(sig)
 
     def add_overload(self, result: Any) -> None:
-        self.overloads[tuple(result.signature.args)] = result  # compiled callers look here, Python's calls do not
+        self.overloads[tuple(result.signature.args)] = result  # compiled callers look here, calls from Python do not
 
     @_interrupts_between_functions()
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
-        with lock:  # two threads may make the first call at once: Numba calls no function that was added twice
+        with lock:  # two threads may make the first call at once: Numba refuses to call one added twice
             overloads = self._for_python.overloads
             before = len(overloads)
             try:
@@ -324,7 +324,7 @@ class _Function(CFunc):  # type: ignore[misc]
         return self._fresh
 
     def _refuse_floats(self, annotation: Any) -> None:
-        """Numba itself would cut a float that is returned as a whole number."""
+        """Refuses a float returned as a whole number, which Numba itself would truncate."""
         for block in annotation.blocks.values():
             for assignment in block.find_insts(ir.Assign):
                 value = assignment.value
@@ -339,7 +339,7 @@ class _Function(CFunc):  # type: ignore[misc]
             _set_environments(self._fresh)
 
 
-_numbers: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # that a user's helper had in its compiled form
+_numbers: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # the numbers that a user's helper had when it was compiled
 
 
 class Callback:
@@ -350,16 +350,16 @@ class Callback:
       returns: Numba type of the result (`int64` or `float64`).
       arguments: Numba types of the arguments.
 
-    The first use of `address` compiles the function or loads it from the cache. This happens once in a process for a
+    The first use of `address` compiles the function or loads it from the cache. This happens once per process for a
     function, its types, and the numbers and texts that it takes from its module, because Numba never frees machine code
     and games of all sizes share their functions. No exception can leave a C function: operators report failure by their
-    result, and `raise_failure` says what a user's function has raised.
+    result, and `raise_failure` raises what a user's function has raised.
     """
 
     code: ClassVar[dict[Any, CFunc]] = {}
     """All compiled functions, by function and types."""
     python: ClassVar[dict[Any, Callable[..., Any]]] = {}
-    """All that Python has called, by function and types."""
+    """All functions that Python has called, by function and types."""
 
     def __init__(self, function: Callable[..., Any], returns: Any, arguments: tuple[Any, ...]):
         self.function = getattr(function, "py_func", function)

@@ -1,6 +1,6 @@
 """Lanes: a vector register of float32 in compiled code, and a block of a matrix product that stays in registers.
 
-LLVM turns a loop into vectors only if it can prove that the arrays do not overlap. Here code names its vectors.
+LLVM turns a loop into vectors only if it can prove that the arrays do not overlap. Here, code names its vectors itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engram.native.intrinsics import lowered
 _FEATURES = binding.get_host_cpu_features()
 _X86 = "sse2" in _FEATURES
 LANES = 16 if _FEATURES.get("avx512f") else 8 if _FEATURES.get("avx2") else 4
-"""Numbers in a vector."""
+"""The number of float32 in a vector."""
 LANE_BYTES = 4 * LANES
 MAX_ROWS = 9 if LANES == 16 or not _X86 else 6 if LANES == 8 else 5
 """The most rows of a block, of two vectors each, that fit into the registers."""

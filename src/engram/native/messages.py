@@ -75,7 +75,7 @@ def reason(function: Callable[..., Any], arguments: tuple[Any, ...], error: Exce
     if code.co_argcount != len(arguments):
         return f"{place_of(code)}: it takes {code.co_argcount} arguments, but is called with {len(arguments)}"
     if isinstance(error, KeyError):
-        # Numba raises this for an unknown field of a record, with its name alone.
+        # Numba raises this for an unknown field of a record, with only the field's name.
         fields = [name for kind in arguments if isinstance(kind, types.Record) for name in kind.fields]
         field = str(error.args[0])
         where = place_of(code, _line_of(function, field))
@@ -133,5 +133,5 @@ def _line_of(function: Callable[..., Any], name: str) -> int:
 
 
 def _kind(word: str) -> str:
-    """A Numba type in plain words; another word as it is."""
+    """A Numba type in plain words; any other word unchanged."""
     return next((plain for pattern, plain in _KINDS if re.match(rf"({pattern})(\b|[(\[<\d]|$)", word)), word)

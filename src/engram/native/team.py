@@ -14,7 +14,7 @@ class Team:
     """Threads that start at the first `run` and wait between runs.
 
     Args:
-      count: threads, the caller's among them.
+      count: number of threads, the caller's included.
     """
 
     def __init__(self, count: int) -> None:
@@ -25,10 +25,10 @@ class Team:
     def run(self, work: Callable[[int], None]) -> None:
         """Calls `work` with 0 here and with 1, 2, … in the other threads.
 
-        When it ends, also by an exception, no thread is in `work`: its arrays may move then.
+        When it ends, even by an exception, no thread is in `work`, so the arrays may then move.
         """
-        is_ending = not threading.main_thread().is_alive()  # then pools take no more work
-        is_missing = self._pool is None or self._process != os.getpid()  # a fork has none of the threads
+        is_ending = not threading.main_thread().is_alive()  # then pools accept no more work
+        is_missing = self._pool is None or self._process != os.getpid()  # a forked process has none of the threads
         if is_missing and not is_ending:
             self._pool, self._process = ThreadPoolExecutor(self._count - 1, "engram"), os.getpid()
         gates, ended = [threading.Lock() for _ in range(1, self._count)], list[bool]()
@@ -46,14 +46,14 @@ class Team:
                 future.result()
             for number in others if is_ending else ():
                 enter(number)
-        except BaseException:  # also of a signal's handler, wherever it comes
+        except BaseException:  # also from a signal's handler, wherever it is raised
             self._pool = None  # its locks may be in any state
             _leave(gates, ended)
             raise
 
 
 def _leave(gates: Sequence[threading.Lock], ended: list[bool]) -> None:
-    """Waits until no thread runs behind its gate, even if handlers of signals raise. A list needs no lock."""
+    """Waits until no thread is behind its gate, even if signal handlers raise. A list needs no lock."""
     while not ended or any(gate.locked() for gate in gates):
         with suppress(BaseException):
             ended.append(True)

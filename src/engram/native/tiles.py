@@ -1,6 +1,6 @@
 """Tiles: the registers of a processor's matrix unit (Intel AMX) in compiled code, each of 16 rows of 64 bytes.
 
-Code names its tiles, 0 to 7, by literals. On a machine without the unit the operations compile to nothing.
+Code names its tiles, 0 to 7, by literals. On a machine without the unit, the operations compile to nothing.
 """
 
 from __future__ import annotations
@@ -73,21 +73,21 @@ def clear_tile(builder: Any, tile: int) -> None:
 
 @lowered(types.void, types.Literal, types.int64, types.int64)
 def load_tile(builder: Any, tile: int, address: Any, stride: Any) -> None:
-    """Reads a tile; `stride` are the bytes from row to row."""
+    """Reads a tile; `stride` is the number of bytes from row to row."""
     _run(builder, "tileloadd64", _BYTE(tile), builder.inttoptr(address, _ADDRESS), stride)
 
 
 @lowered(types.void, types.Literal, types.int64, types.int64)
 def store_tile(builder: Any, tile: int, address: Any, stride: Any) -> None:
-    """Writes a tile; `stride` are the bytes from row to row."""
+    """Writes a tile; `stride` is the number of bytes from row to row."""
     _run(builder, "tilestored64", _BYTE(tile), builder.inttoptr(address, _ADDRESS), stride)
 
 
 @lowered(types.void, types.Literal, types.Literal, types.Literal)
 def multiply_tiles(builder: Any, sums: int, left: int, right: int) -> None:
-    """sums += left · right, of bfloat16 in float32.
+    """sums += left · right, of bfloat16 numbers in float32.
 
-    A row of `left` has 32 numbers; row k of `right` has rows 2k and 2k+1 of the matrix, 16 pairs side by side.
+    A row of `left` has 32 numbers; row k of `right` holds rows 2k and 2k+1 of the matrix, as 16 pairs side by side.
     """
     _run(builder, "tdpbf16ps", _BYTE(sums), _BYTE(left), _BYTE(right))
 

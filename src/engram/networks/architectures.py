@@ -1,7 +1,7 @@
 """Architectures of networks of policy and value, as data: every backend builds its network from one of these.
 
 A network is a trunk of named parts and up to three heads: policy, value, and features. The same pass gives the output
-of any part, as the embedding by which a memory compares positions. The head of features is trained for that.
+of any part, as the embedding by which a memory compares positions. The head of features is trained for this purpose.
 
 Sources: Silver et al., "Mastering the game of Go without human knowledge", 2017 (residual); Clark and Storkey,
 "Training deep convolutional neural networks to play Go", 2015 (predictor).
@@ -22,7 +22,7 @@ from engram.specification import Specification, parse
 
 FEATURES = "features"
 EPSILON = 1e-5
-"""Of batch normalisation, as PyTorch trains with it."""
+"""ε of batch normalisation, as in training with PyTorch."""
 MAX_OPTION, MAX_WEIGHTS = 4096, 1 << 28
 """The largest option of a network, and the most weights (1 GiB): a file that asks for more is refused unread."""
 
@@ -70,7 +70,7 @@ class Convolution:
 
     @property
     def shapes(self) -> Shapes:
-        """Of the weights by name; a single number has the shape (1,)."""
+        """Shapes of the weights by name; a single number has the shape (1,)."""
         norm = {f"norm.{name}": (self.filters,) for name in ("weight", "bias", "running_mean", "running_var")}
         weight = (self.filters, self.planes, self.kernel, self.kernel)
         return {"conv.weight": weight, **norm, "norm.num_batches_tracked": (1,)}
@@ -78,13 +78,13 @@ class Convolution:
 
 @dataclass(frozen=True)
 class ResidualBlock:
-    """Two 3×3 convolutions and a connection around them; the last ReLU comes after the sum."""
+    """Two 3×3 convolutions and a connection that skips them; the last ReLU comes after the sum."""
 
     filters: int
 
     @property
     def convolution(self) -> Convolution:
-        """Each of the two."""
+        """Each of the two convolutions."""
         return Convolution(self.filters, self.filters, 3)
 
     @property
@@ -132,7 +132,7 @@ class Architecture:
       configuration: its specification. trunk: parts by name, in the order of the pass.
       policy: ends in logits (B, num_actions).
       value: ends in (B, 1), whose tanh is the value for the player to move; None: there is no value.
-      features: ends in (B, D), for a memory alone; None: there are no features.
+      features: ends in (B, D), only for a memory; None: there are no features.
     """
 
     configuration: Configuration
@@ -149,20 +149,20 @@ class Architecture:
 
     @property
     def shapes(self) -> Shapes:
-        """Of all weights, under the names of a file."""
+        """Shapes of all weights, under the names in a file."""
         parts: dict[str, Part] = {f"trunk.{name}": part for name, part in self.trunk.items()}
         parts |= {f"{name}.{number}": part for name, head in self.heads.items() for number, part in enumerate(head)}
         return {f"{place}.{name}": shape for place, part in parts.items() for name, shape in part.shapes.items()}
 
     @property
     def multiplications(self) -> int:
-        """Of the convolutions, for one position."""
+        """The number of multiplications in the convolutions, for one position."""
         cells = self.configuration.height * self.configuration.width
         return cells * sum(math.prod(shape) for shape in self.shapes.values() if len(shape) == 4)
 
     @property
     def layer_sizes(self) -> dict[str, int]:
-        """Layers that can be an embedding, and the sizes of their outputs for one position.
+        """Layers whose output can be an embedding, and the sizes of these outputs for one position.
 
         The layer `policy_head` or `value_head` is the input of that head's last linear map.
         """
@@ -176,7 +176,7 @@ class Architecture:
 
     @property
     def default_layer(self) -> str:
-        """The layer by which positions are best compared: the features, or without them the end of the trunk."""
+        """The layer by which positions are best compared: the features, or, without these, the end of the trunk."""
         return list(self.trunk)[-1] if self.features is None else FEATURES
 
     def size_of(self, layer: str) -> int:
@@ -198,9 +198,9 @@ def _head(configuration: Configuration, filters: int, planes: int | None, *sizes
 
 
 ARCHITECTURES: Registry[Callable[..., Architecture]] = Registry("network")
-"""By name the function that builds it: from a configuration and options, whole numbers."""
+"""By name, the function that builds an architecture from a configuration and options, which are whole numbers."""
 HISTORY = {"predictor": 8}
-"""By name the earlier positions that it sees by default, if the game keeps them; otherwise 4."""
+"""By name, the number of earlier positions that a network sees by default, if the game keeps them; otherwise 4."""
 
 
 @ARCHITECTURES.named("residual")
@@ -208,11 +208,11 @@ def residual(configuration: Configuration, *, blocks: int = 4, filters: int = 32
     """The network of AlphaGo Zero, of any size.
 
     Args:
-      blocks: residual blocks, ≥ 1. filters: of every convolution in the trunk, ≥ 1.
+      blocks: residual blocks, ≥ 1. filters: number in every convolution of the trunk, ≥ 1.
       hidden: width of the value head's inner layer.
 
-    Deviations: the value head has 4 planes instead of 1. Go has a plane of komi, so the input has 11 planes for the
-      backup paper's 10. The shipped networks learnt from records, the paper's from self-play.
+    Deviations: the value head has 4 planes instead of 1. Go has a plane of komi, so the input has 11 planes, not the 10
+    of the backup paper. The networks that come with engram learnt from records, the paper's from self-play.
     """
     trunk: dict[str, Convolution | ResidualBlock] = {"stem": Convolution(configuration.planes, filters, 3)}
     trunk |= {f"block{number}": ResidualBlock(filters) for number in range(1, blocks + 1)}
@@ -234,12 +234,12 @@ def features(
     inner: int = 128,
     size: int = 64,
 ) -> Architecture:
-    """A residual network with a head of features: their cosines are trained to tell how much two values differ.
+    """A residual network with a head of features, trained so that their cosines tell how much two values differ.
 
     Args:
       blocks, filters, hidden: as in `residual`. inner: width of the inner layer of the features. size: D of the output.
 
-    Its policy gives all actions the same share, until one is trained or copied from another network.
+    Its policy gives all actions the same share until a policy is trained or copied from another network.
     """
     base = residual(configuration, blocks=blocks, filters=filters, hidden=hidden)
     return Architecture(
@@ -251,7 +251,7 @@ def features(
 def predictor(configuration: Configuration) -> Architecture:
     """The move predictor of the memory paper: seven convolutions and one fully connected layer; no value.
 
-    Deviations: batch normalisation; the data are turned by symmetries, where the paper ties weights.
+    Deviations: batch normalisation; symmetries turn the data, whereas the paper ties weights.
     """
     trunk: dict[str, Convolution | ResidualBlock] = {}
     planes = configuration.planes
@@ -294,7 +294,7 @@ def architecture(text: str, game: Game) -> Architecture:
 
 
 def rebuild(configuration: Configuration) -> Architecture:
-    """The architecture of a file's configuration; raises ValueError if this engram cannot build it."""
+    """The architecture of a file's configuration; raises ValueError if this version of engram cannot build it."""
     specification = parse(configuration.network)
     options = specification.bind({**defaults_of(ARCHITECTURES[specification.name]), "history": 0})
     options.pop("history")
@@ -302,7 +302,7 @@ def rebuild(configuration: Configuration) -> Architecture:
 
 
 def _build(configuration: Configuration, name: str, options: dict[str, int]) -> Architecture:
-    """An architecture; raises InvalidParameter if it would be too large, before any weight is allocated."""
+    """An architecture; raises InvalidParameter, before any weight is allocated, if it would be too large."""
     if any(not 1 <= number <= MAX_OPTION for number in options.values()):
         raise InvalidParameter(f"{configuration.network}: every number but history is 1 to {MAX_OPTION:,}")
     network = ARCHITECTURES[name](configuration, **options)
@@ -313,10 +313,10 @@ def _build(configuration: Configuration, name: str, options: dict[str, int]) -> 
 
 
 def check_encoding(game: Game, history: int | None) -> None:
-    """Checks that a game writes planes, with earlier positions if a network sees some.
+    """Checks that a game writes planes, with earlier positions if a network sees any.
 
     Raises:
-      InvalidParameter: it does not, or is no compiled game.
+      InvalidParameter: it does not, or it is not a compiled game.
     """
     if not game.compiled:
         raise InvalidParameter(f"{game.name} is a plain Python game: networks need a compiled one")
@@ -326,13 +326,13 @@ def check_encoding(game: Game, history: int | None) -> None:
 
 
 def check_fit(configuration: Configuration, game: Game, name: str) -> None:
-    """Checks that a network has the game, the planes and the actions of a game.
+    """Checks that a network is for a game, with the game's planes and actions.
 
     Args:
-      name: of the network, for the sentence.
+      name: of the network, for the message.
 
     Raises:
-      InvalidParameter: it has others.
+      InvalidParameter: it is not, or its planes or actions differ.
     """
     shape, board = game.planes_shape, (configuration.height, configuration.width)
     if family(game) != configuration.game:

@@ -1,7 +1,7 @@
 """Backends compute networks: their interface, the choice among those installed, and fixed batches around any of them.
 
-A backend takes planes and knows no game. `FixedBatches`, `EvaluationCache` and `RandomSymmetry` are backends around
-another. `NetworkEvaluator` makes a backend the evaluator of a search.
+A backend takes planes and knows nothing of games. `FixedBatches`, `EvaluationCache` and `RandomSymmetry` are backends
+wrapped around another backend. `NetworkEvaluator` makes a backend the evaluator of a search.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from engram.search.evaluation import Evaluation
 
 PRECISIONS = ("float32", "bfloat16")
 SMALL_BATCH = 16
-"""Up to this batch the cost of a call itself dominates, so backends with cheap calls come first."""
+"""Up to this size of a batch the cost of the call itself dominates, so backends with cheap calls come first."""
 GPU_WORK = {"float32": 20_000_000, "bfloat16": 50_000_000}
-"""Multiplications in a call's convolutions from which a GPU is faster than quick calls, by the precision of these."""
+"""Multiplications in a call's convolutions from which a GPU beats quick calls, by the precision of the latter."""
 
 
 class Backend(Protocol):
@@ -48,16 +48,16 @@ class Backend(Protocol):
         Args:
           planes: (B, C, H, W) float32. They and the value are for the player to move.
 
-        Each call gives new arrays. Numbers that are not finite are passed on: the search checks them all, and raises
+        Each call gives new arrays. Numbers that are not finite are passed on; the search checks all numbers, and raises
         an error.
         """
 
 
 def check_backend(backend: object) -> None:
-    """Refuses what is no `Backend`, such as a module of PyTorch.
+    """Refuses anything but a `Backend`, such as a module of PyTorch.
 
     Raises:
-      InvalidParameter: it lacks a part of one.
+      InvalidParameter: it lacks a part of a backend.
     """
     has_all = (
         callable(getattr(backend, "forward", None)) and hasattr(backend, "precision") and hasattr(backend, "layer")
@@ -70,7 +70,7 @@ def check_backend(backend: object) -> None:
 
 
 class BackendWrapper:
-    """A backend around another, of the same network."""
+    """A backend around another backend of the same network."""
 
     def __init__(self, backend: Backend):
         check_backend(backend)
@@ -78,10 +78,10 @@ class BackendWrapper:
         self.architecture, self.precision, self.layer = backend.architecture, backend.precision, backend.layer
 
     def ask(self, planes: np.ndarray) -> Evaluation:
-        """The answer of the backend inside, which may be a user's.
+        """The answer of the wrapped backend, which may be a user's.
 
         Raises:
-          InvalidParameter: it is no `Evaluation` of arrays with a row a position.
+          InvalidParameter: it is not an `Evaluation` of arrays with one row per position.
         """
         answer, owner = self.backend.forward(planes), type(self.backend).__name__
         if not isinstance(answer, Evaluation):
@@ -101,17 +101,17 @@ class FixedBatches(BackendWrapper):
     Args:
       batch: the size, ≥ 1.
 
-    The answer to a position then does not depend on the rest of the batch, to the last bit. With PyTorch and a
-    size that is no multiple of eight, it may depend on the position's place in the batch.
+    The answer for a position then does not depend, to the last bit, on the rest of the batch. With PyTorch and a size
+    that is not a multiple of eight, it may depend on the position's place in the batch.
 
     Raises:
-      InvalidParameter: a smaller size.
+      InvalidParameter: the size is below 1.
     """
 
     def __init__(self, backend: Backend, batch: int):
         super().__init__(backend)
         self.batch = check_whole("batch", batch, 1)
-        self._rooms = threading.local()  # an array of each thread's, because new memory costs more than the planes
+        self._rooms = threading.local()  # an array for each thread, because new memory costs more than the planes
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
@@ -132,7 +132,7 @@ _NONE = np.empty(0)
 
 
 def native_of(backend: Backend) -> NativeBackend | None:
-    """The machine code that alone decides a backend's answers; None: Python code has a part in them."""
+    """The native backend that alone decides a backend's answers; None: Python code has a part in them."""
     inner = backend.backend if type(backend) is FixedBatches else backend
     return inner if type(inner) is NativeBackend else None
 
@@ -159,9 +159,9 @@ class BackendPackage(NamedTuple):
     """A backend and the package that it needs.
 
     Attributes:
-      modules, title, extra: of the package: its modules, its name, and engram's extra that installs it.
+      modules, title, extra: the package's modules, its name, and engram's extra that installs it.
       open: makes the backend of a network.
-      quick_calls: on the processor a call costs little beside its positions, so that small batches are fast.
+      quick_calls: on the processor a call costs little compared with its positions, so that small batches are fast.
       supports: whether it computes an architecture.
     """
 
@@ -178,7 +178,7 @@ BACKENDS = {
     "torch": BackendPackage(("torch",), "PyTorch", "learn", _torch),
     "onnx": BackendPackage(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx, quick_calls=True),
 }
-"""By name, the preferred first; with a GPU PyTorch comes before all others in large batches (`choose`)."""
+"""By name, the preferred first; with a GPU, PyTorch comes before all others for large batches (`choose`)."""
 
 
 def installed(architecture: Architecture) -> list[str]:
@@ -192,7 +192,7 @@ def installed(architecture: Architecture) -> list[str]:
 
 
 def choose(name: str | None, architecture: Architecture, batch: int = 64, precision: str = "auto") -> str:
-    """The name of a backend: `name` if it is installed, or for None the preferred one for a batch and a precision.
+    """The name of a backend: `name` if it is installed; for None, the preferred one for a batch and a precision.
 
     Raises:
       InvalidParameter, MissingPackage: as in `open_backend`.
@@ -232,8 +232,8 @@ def open_backend(
     """A backend that computes a network.
 
     Args:
-      name: of `BACKENDS`: `native`, `torch` or `onnx`. None: the first that is installed and computes the network, in
-        small batches one of quick calls; with a GPU PyTorch, from `GPU_WORK` multiplications a call on.
+      name: one of `BACKENDS`: `native`, `torch` or `onnx`. None: the first that is installed and computes the network;
+        for small batches, one with quick calls; with a GPU, PyTorch from `GPU_WORK` multiplications per call on.
       layer: the layer whose output is the embedding (`Architecture.layer_sizes`), or None.
       precision: `float32`, `bfloat16`, or `auto`, the faster one on this machine.
       batch: positions in each call, ≥ 1.
@@ -242,6 +242,6 @@ def open_backend(
       InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
     """
     if name is None and precision == "bfloat16" and precision not in precisions_here():
-        name = "torch"  # the others then compute in float32
+        name = "torch"  # the other backends then compute in float32
     name = choose(name, network.architecture, batch, precision)
     return BACKENDS[name].open(network, layer=layer, precision=precision)

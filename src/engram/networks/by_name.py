@@ -44,7 +44,7 @@ def find(name: str, others: Iterable[str] = ()) -> Path:
     """The file of a network: a shipped one, a path, or the folder of a training. Raises InvalidFile: there is none.
 
     Args:
-      others: further names that the caller takes, for the sentence.
+      others: further names that the caller accepts, for the message.
     """
     if name in shipped():
         return WEIGHTS / f"{name}.safetensors"
@@ -66,7 +66,7 @@ def _load(path: Path, *state: int) -> Network:
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """A network by its name: called with a game that it fits and the size of a batch, it makes an evaluator.
+    """A network by its name; called with a game that the network fits and a size of batch, it makes an evaluator.
 
     Args:
       name: of a shipped network, or a file. backend, precision: as in `open_backend`.
@@ -92,15 +92,15 @@ class NamedNetwork:
 
     @property
     def network(self) -> Network:
-        """The network, read once for each state of its file."""
+        """The network, read again only if its file has changed."""
         path = find(self.name).resolve()
         state = path.stat()
-        # A copy may have the time and the size of the file that it replaces.
+        # A copy may have the same time and size as the file that it replaces.
         return _load(path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
     @property
     def identity(self) -> str:
-        """The file's name and its digest: outputs of a layer are comparable where these are equal."""
+        """The file's name and its digest: outputs of a layer are comparable if these are equal."""
         digest = hashlib.sha256(find(self.name).read_bytes()).hexdigest()[:12]
         return f"{Path(self.name).name}, {digest}"
 
@@ -121,7 +121,7 @@ class NamedNetwork:
         return self._evaluator(game, self._open(game, batch, self.cache))
 
     def shared(self, game: Game, batch: int) -> Callable[[Game, int], NetworkEvaluator | PolicyRollouts]:
-        """A function that makes evaluators as a call of this object does; all ask one cache, in batches of `batch`."""
+        """A function that makes evaluators as a call of this object does; all share a cache, in batches of `batch`."""
         embedding = self.layer(self.embedding)[1] if self.embedding is not None else 0
         backend = self._open(game, batch, max(self.cache, SHARED_BYTES // (4 * (game.num_actions + 1 + embedding))))
         return lambda game, _: self._evaluator(game, backend)

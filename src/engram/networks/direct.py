@@ -1,8 +1,8 @@
 """Convolutions in bfloat16 by the processor's matrix unit, compiled: nine products of the board, shifted; one for 1×1.
 
-A board of float32 has a narrow copy behind it, in bfloat16, which convolutions read. The copy's cells lie in one row,
-with one cell of padding after each line, so that a tile takes any 16 neighbours. Sums are float32. Each position is
-computed alone.
+A board of float32 is followed in memory by a narrow copy in bfloat16, which convolutions read. The copy's cells are in
+one row, with one cell of padding after each line, so that a tile can take any 16 neighbours. Sums are float32. Each
+position is computed alone.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from engram.native.tiles import (
 )
 
 _DEPTH = ROW_BYTES // 2
-"""Planes of a tile."""
+"""The number of planes in a tile."""
 _NUM_SUMS = 6
-"""Tiles of sums, so that filters are read once for 96 cells. The other two tiles hold cells and filters."""
+"""The number of tiles of sums: filters are read once for 96 cells. The other two tiles hold cells and filters."""
 
 
 def narrow_bytes(height: int, width: int, channels: int) -> int:
-    """Bytes of a narrow board: its cells, and those around it that tiles reach."""
+    """Bytes of a narrow board: its cells, and those around it that tiles touch."""
     cells = _num_tiles(height, width) * TILE_ROWS + 2 * (width + 2)
     return cells * _narrow_cell(4 * channels)
 
@@ -66,7 +66,7 @@ def _narrow_cell(channels):
 
 @compiled
 def narrow(tiling, board, channels):
-    """Copies a padded board of float32 to the narrow one behind it; `channels` are the bytes of a cell."""
+    """Copies a padded board of float32 to the narrow one after it; `channels` is the number of bytes in a cell."""
     cell = _narrow_cell(channels)
     target = board + tiling.cells * channels
     for y in range(1, tiling.height + 1):
@@ -133,7 +133,7 @@ def _write(tiling, first, addresses, filters, bias):
         narrow_place = target + tiling.cells * filters + ((y + 1) * line + begin + 1) * cell
         for _ in range(begin, min(end - y * line, tiling.width)):
             for lane in range(0, filters, LANE_BYTES):
-                # Not a function shared with `winograd`: with it go9 took a tenth longer.
+                # This is not a function shared with `winograd`: with one, go9 took a tenth longer.
                 vector = plus(load(sums + lane), load(bias + lane))
                 if residual != 0:
                     vector = plus(vector, load(residual + place + lane))

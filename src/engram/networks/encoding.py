@@ -31,7 +31,7 @@ def encode_batch(game, history, states, planes):
 
 
 def num_planes(game: Game, history: int | None) -> int:
-    """The number of planes of a network that sees `history` earlier positions; None: those of the game's `encode`.
+    """The number of planes for a network that sees `history` earlier positions; None: those of the game's `encode`.
 
     Raises:
       InvalidParameter: the game does not keep so many earlier positions.
@@ -85,10 +85,10 @@ class Encoder:
         """Planes (B, C, H, W) of states (B,), float32, for the player to move.
 
         Args:
-          out: an array (≥ B, C, H, W) float32, in whose first rows the result stands; None: a new one.
+          out: an array (≥ B, C, H, W) float32, whose first rows get the result; None: a new array.
 
         Raises:
-          InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
+          InvalidParameter: the states are of another game. OperatorError: the game's `encode` failed.
         """
         states = np.ascontiguousarray(states)
         if not self.game.same_size(states):  # planes of a larger board would not fit

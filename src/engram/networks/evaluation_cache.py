@@ -33,19 +33,20 @@ def keys_of(planes: np.ndarray) -> np.ndarray:
 
 
 class EvaluationCache(BackendWrapper):
-    """A backend that keeps another's answers; a new answer takes the place of an old one.
+    """A backend that keeps the answers of another; a new answer takes the place of an old one.
 
-    Several evaluators may share a cache, and their threads wait for each other. Around fixed batches of a multiple of
-    eight, or a backend that is independent, it changes no answer, to the last bit: equal planes have equal answers.
+    Several evaluators may share a cache, and their threads then wait for each other. Around fixed batches of a multiple
+    of eight, or around an independent backend, a cache does not change an answer by a single bit: equal planes have
+    equal answers.
 
     Args:
       size: number of answers to keep, ≥ 1.
 
     Attributes:
-      asked, computed: number of positions so far, and of those that the backend computed.
+      asked, computed: the number of positions so far, and the number that the backend computed.
 
     Raises:
-      InvalidParameter: a smaller size.
+      InvalidParameter: the size is below 1.
     """
 
     def __init__(self, backend: Backend, size: int):
@@ -76,7 +77,7 @@ class EvaluationCache(BackendWrapper):
         answer = each_part(lambda rows: rows[places], self._answers)
         each_part(lambda rows, part: _put(rows, misses, part[inverse]), answer, new)
         targets = places[misses[first]]
-        self._keys[targets] = 0  # an interruption then leaves no key with the answer of another
+        self._keys[targets] = 0  # an interruption then leaves no key with another key's answer
         each_part(lambda rows, part: _put(rows, targets, part), self._answers, new)
         self._keys[targets] = keys[misses[first]]
         return answer

@@ -26,7 +26,7 @@ request_dtype = np.dtype(
         ("history", np.int64),
         ("state_bytes", np.int64),
         ("planes", np.int64),  # address of room for a batch
-        ("num_planes", np.int64),  # float32 numbers a position
+        ("num_planes", np.int64),  # float32 numbers per position
         ("forward", np.int64),  # the network's C function and its first argument (`NativeBackend`)
         ("network", np.int64),
         ("asked", np.int64),  # address of the number of positions so far
@@ -40,11 +40,11 @@ class NetworkEvaluator(KernelEvaluator):
     Args:
       backend: of the network. game: one that the network fits.
 
-    Values are for the player to move. Without a value head there are none, and the search needs rollouts alone
-    (`leaf_value="rollout"`). Several threads may ask.
+    Values are for the player to move. Without a value head there are no values, and rollouts must value the leaves
+    (`leaf_value="rollout"`). Several threads may ask at once.
 
     Raises:
-      InvalidParameter: a network of another game.
+      InvalidParameter: the network is for another game.
     """
 
     def __init__(self, backend: Backend, game: Game):
@@ -54,18 +54,18 @@ class NetworkEvaluator(KernelEvaluator):
         self.backend = backend
         self._asked = np.zeros(1, np.int64)
         self._encode = Encoder(game, configuration.history)
-        self._rooms = threading.local()  # an array of each thread's, because new memory costs more than the planes
+        self._rooms = threading.local()  # an array for each thread, because new memory costs more than the planes
 
     @property
     def asked(self) -> int:
-        """The number of positions so far."""
+        """The number of positions asked about so far."""
         return int(self._asked[0])
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
-        """Policy (B, num_actions), value (B,) or None, and embedding (B, D) or None of B positions; of a state, B = 1.
+        """Policy (B, num_actions), value (B,) or None, and embedding (B, D) or None of B positions; B = 1 for a state.
 
         Raises:
-          InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
+          InvalidParameter: the states are of another game. OperatorError: the game's `encode` failed.
         """
         states = np.atleast_1d(states)
         room = getattr(self._rooms, "planes", None)
@@ -76,7 +76,7 @@ class NetworkEvaluator(KernelEvaluator):
         return self.backend.forward(planes)
 
     def check_game(self, game: Game) -> None:
-        """Raises InvalidParameter: a game of other sizes than the network's."""
+        """Raises InvalidParameter if a game's sizes differ from the network's."""
         if not game.is_like(self._encode.game):
             raise InvalidParameter(f"this evaluator is for {self._encode.game.name}, and not for {game.name}")
 

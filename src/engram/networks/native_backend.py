@@ -1,7 +1,7 @@
 """Networks computed by engram's own machine code, on one thread of the processor: no package is needed.
 
-An architecture becomes a list of steps between buffers, and one compiled call follows it for a whole batch. A step's
-weights stay in the cache for up to `GROUP_SIZE` positions. Convolutions are computed by Winograd's filtering in
+An architecture becomes a list of steps between buffers, and one compiled call carries out the list for a whole batch. A
+step's weights stay in the cache for up to `GROUP_SIZE` positions. Convolutions are computed by Winograd's filtering in
 float32, or in bfloat16 by the processor's matrix unit.
 """
 
@@ -37,9 +37,9 @@ from engram.search.evaluation import Evaluation
 
 GROUP_SIZE = 4
 LINE_BYTES = 64
-"""Of a line of the cache: a vector or a row of a tile that crosses two lines takes twice as long."""
+"""Bytes of a line of the cache: a vector or a row of a tile that crosses two lines takes twice as long."""
 _PLANES, _POLICY, _VALUE, _EMBEDDING = range(4)
-"""Buffers of the caller. The network's own come after them."""
+"""Buffers of the caller. The network's own buffers come after them."""
 _INTERLEAVE, _NARROW, _WINOGRAD, _DIRECT, _PROJECT, _FLATTEN, _LINEAR, _COPY, _SOFTMAX, _TANH = range(10)
 step_dtype = np.dtype(
     [
@@ -50,7 +50,7 @@ step_dtype = np.dtype(
         ("weights", np.int64),  # addresses
         ("bias", np.int64),
         ("inputs", np.int64),  # planes or numbers of the source; shifts of a direct convolution
-        ("source_width", np.int64),  # the same with padding
+        ("source_width", np.int64),  # the same, with padding
         ("target_width", np.int64),
         ("first", np.int64),  # the first plane of the source
         ("relu", np.int64),
@@ -59,7 +59,7 @@ step_dtype = np.dtype(
 _STEP_BYTES = step_dtype.itemsize
 plan_dtype = np.dtype(
     [
-        ("steps", np.int64),  # addresses: of steps, and of each buffer's bytes a position and its address
+        ("steps", np.int64),  # addresses: of steps, and of each buffer's bytes per position and its address
         ("widths", np.int64),
         ("addresses", np.int64),
         ("num_steps", np.int64),
@@ -104,13 +104,13 @@ class NativeBackend:
 
     Attributes:
       address, argument: of the C function (argument, planes, count, policy, value, embedding) that computes a batch.
-      lock: to hold during a call, because calls share buffers.
-      has_value: whether it has a value head. embedding_size: numbers of an embedding, 0 without.
+      lock: to be held during a call, because calls share buffers.
+      has_value: whether it has a value head. embedding_size: length of an embedding; 0 without one.
 
-    The answer to a position does not depend on the rest of the batch, to the last bit (`independent`).
+    The answer for a position does not depend, to the last bit, on the rest of the batch (`independent`).
 
     Raises:
-      InvalidParameter: there is no such layer, another precision is asked for, or an architecture has another `FORM`.
+      InvalidParameter: there is no such layer, another precision is asked for, or the architecture has another `FORM`.
     """
 
     independent = True
@@ -157,7 +157,7 @@ class _Plan:
         self.arrays: list[np.ndarray] = []
         sizes = (shape.planes * shape.height * shape.width, shape.num_actions, 1, embedding_size)
         self._widths = [4 * size for size in sizes]
-        self._addresses = [0] * len(self._widths)  # those of the caller, until a call
+        self._addresses = [0] * len(self._widths)  # those of the caller are 0 until a call
         self._boards: list[tuple[int, int]] = []  # (buffer, width)
         self._steps: list[dict[str, Any]] = []
         self._cells = shape.height * shape.width
@@ -181,7 +181,7 @@ class _Plan:
         projections = {
             name: network.folded(f"{name}.0") for name, head in heads.items() if isinstance(head[0], Convolution)
         }
-        if projections:  # of all heads at once
+        if projections:  # the projections of all heads at once
             weight, bias = (np.concatenate(parts) for parts in zip(*projections.values(), strict=True))
             projected_width = _padded(len(weight), 2 * LANES)
             projected = self._convolution(weight, bias, current, planes, width)
@@ -228,7 +228,7 @@ class _Plan:
         return self._kept(array.astype(np.float32))
 
     def _kept(self, array: np.ndarray) -> int:
-        """The address of a copy that begins on a line of the cache, and lives as long as the plan."""
+        """The address of a copy that is aligned to a line of the cache, and lives as long as the plan."""
         room = np.empty(array.nbytes + LINE_BYTES, np.uint8)
         first = -room.ctypes.data % LINE_BYTES
         copy = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -257,7 +257,7 @@ class _Plan:
     ) -> int:
         """A convolution with bias and ReLU; it writes over the residual."""
         filters, shifts = _padded(len(weight), 2 * LANES), weight.shape[2] * weight.shape[3]
-        taken = [source] if shifts > 1 else [buffer for buffer, _ in self._boards]  # 1×1 writes into the padding, too
+        taken = [source] if shifts > 1 else [buffer for buffer, _ in self._boards]  # 1×1 also writes into the padding
         target = residual if residual >= 0 else self._board(filters, unlike=taken)
         if self._in_tiles:
             kind, weights = _DIRECT, self._kept(direct.filters_in_tiles(weight, filters))
@@ -356,7 +356,7 @@ def _one_position(step, tiling, addresses, widths, row):
 
 @compiled
 def _interleave(step, tiling, source, target):
-    """Copies planes into the cells of a padded board, where the numbers of a cell lie side by side."""
+    """Copies planes into the cells of a padded board, where the numbers of a cell are side by side."""
     area = tiling.height * tiling.width
     planes = floats_at(source, step.inputs * area)
     cells = floats_at(target, tiling.cells * step.target_width)
@@ -382,7 +382,7 @@ def _flatten(step, tiling, source, target):
 
 @compiled
 def _linear(step, source, target, widths, count):
-    """A linear map of all rows, with bias, and with ReLU where the step has it."""
+    """A linear map of all rows, with bias, and with ReLU if the step has it."""
     strides = (widths[step.source], step.target_width * 4, widths[step.target])
     for column in range(0, step.target_width * 4, 8 * LANES):
         if count == GROUP_SIZE:
@@ -407,7 +407,7 @@ def _activate(address, width, rows, bias, has_relu):
 
 @compiled
 def _write_answer(step, numbers, answer):
-    """Writes the policy of logits, the value of a number, or a copy."""
+    """Writes the policy from logits, the value from a number, or a copy."""
     if step.kind == _TANH:
         answer[0] = np.float32(math.tanh(numbers[0]))
         return

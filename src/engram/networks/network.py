@@ -30,7 +30,7 @@ class Network:
         return self.architecture.configuration
 
     def folded(self, place: str) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (F, C, k, k) and bias (F,) of the convolution at a place, with its normalisation in them."""
+        """Weights (F, C, k, k) and bias (F,) of the convolution at a place, with its normalisation folded in."""
         names = ("weight", "bias", "running_mean", "running_var")
         factor, shift, mean, variance = (self.weights[f"{place}.norm.{name}"] for name in names)
         scale = factor / np.sqrt(variance + EPSILON)
@@ -43,7 +43,7 @@ def save_network(
     """Writes a network's weights and configuration, completely or not at all.
 
     Args:
-      half: weights in float16, half the size. about: plain data to keep beside the configuration.
+      half: write weights in float16, half the size. about: plain data to keep with the configuration.
 
     Raises:
       InvalidFile: it cannot be written, `load_network` would refuse it, or a weight is too large for float16.
@@ -61,7 +61,7 @@ def save_network(
 
 
 def load_network(path: str | Path) -> Network:
-    """The network of a file, in float32. Raises InvalidFile: there is no such file, it is damaged, or no network's."""
+    """The network of a file, in float32. Raises InvalidFile: the file is missing, damaged, or not a network's."""
     about, arrays = storage.load(path, KIND, max_bytes=5 * MAX_WEIGHTS)
     try:
         architecture = rebuild(Configuration(**about["configuration"]))
@@ -74,7 +74,7 @@ def load_network(path: str | Path) -> Network:
 
 
 def _in_float32(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights with their real numbers in float32."""
+    """Weights, with real numbers converted to float32."""
     reals = {name for name, array in arrays.items() if isinstance(array, np.ndarray) and array.dtype.kind == "f"}
     return {name: array.astype(np.float32) if name in reals else array for name, array in arrays.items()}
 

@@ -15,11 +15,11 @@ from engram.networks.architectures import Convolution, Flatten, Head, Linear, Pa
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
-_OPSET, _FORMAT = 17, 8  # old ones, which every ONNX Runtime of the last years reads
+_OPSET, _FORMAT = 17, 8  # old versions, which every ONNX Runtime of recent years reads
 
 
 class _Graph:
-    """Writes a network as ONNX operations; methods add a part of it, and take and return names of tensors."""
+    """Writes a network as ONNX operations; each method adds a part of it, and takes and returns names of tensors."""
 
     def __init__(self, network: Network):
         self.network = network
@@ -113,6 +113,6 @@ class OnnxBackend:
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
         answers = dict(zip(self._names, self._session.run(self._names, {"planes": planes}), strict=True))
-        # By rounding errors its tanh exceeds 1.
+        # Because of rounding errors its tanh can exceed 1.
         value = np.clip(answers["value"].reshape(-1), -1.0, 1.0) if "value" in answers else None
         return Evaluation(value, answers["policy"], answers.get("embedding"))

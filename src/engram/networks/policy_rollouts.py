@@ -29,9 +29,9 @@ def _begin(games, states, keys, signs):
 
 @compiled
 def _advance(games, states, policy, rows, keys, ply, legal, values):
-    """Plays a move drawn by `policy` in each of `rows`, and drops those that are over.
+    """Plays a move drawn by `policy` in each of `rows`, and drops games that are over.
 
-    Returns how many go on, or -1 where `play` failed.
+    Returns the number of games that continue, or -1 if `play` failed.
     """
     game, num_playing = games[0], 0
     for k in range(len(rows)):
@@ -46,7 +46,8 @@ def _advance(games, states, policy, rows, keys, ply, legal, values):
         total = 0.0
         for index in range(count):
             total += policy[k, legal[index]]
-        # By leaf and ply, not by call: a leaf's rollout does not depend on the rest of the batch.
+        # The draw depends on leaf and ply, not on the call, so a leaf's rollout does not depend on the rest of the
+        # batch.
         number = np.float64(mix(keys[row] + np.uint64(ply)) >> np.uint64(11)) * 2.0**-53
         action = np.int64(legal[np.int64(number * count)])
         if total > 0.0:
@@ -71,13 +72,13 @@ class PolicyRollouts:
     """An evaluator whose values are the outcomes of games that a network's policy plays out.
 
     Args:
-      network: its policy draws the moves, and is the prior. game: compiled.
+      network: its policy draws the moves, and is also the prior. game: compiled.
 
     The same leaf always has the same rollout. A game longer than `max_moves` counts as a draw. Values are for the
     player to move.
 
     Raises:
-      InvalidParameter: a plain Python game, or another than the network's.
+      InvalidParameter: the game is a plain Python game, or not the network's.
 
     Cost: as many batches of the network as the longest game has moves.
     """

@@ -41,7 +41,7 @@ def turned(planes: np.ndarray, turns: np.ndarray, cells: np.ndarray) -> np.ndarr
       turns: (B,) numbers of symmetries. cells: of `symmetry_tables`.
 
     Raises:
-      InvalidParameter: symmetries of another board, or there is none of such a number.
+      InvalidParameter: the symmetries are of another board, or a number does not name one.
     """
     if math.prod(planes.shape[2:]) != cells.shape[1]:  # compiled code trusts the sizes
         raise InvalidParameter(f"these symmetries are not those of a board of {planes.shape[2:]}")
@@ -53,7 +53,7 @@ def turned(planes: np.ndarray, turns: np.ndarray, cells: np.ndarray) -> np.ndarr
 
 
 def turned_policy(policy: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """Policies (B, num_actions), each under a symmetry; `actions` (B, num_actions) are the places of its actions."""
+    """Policies (B, num_actions), each under a symmetry; `actions` (B, num_actions) has the places of its actions."""
     result = np.empty(policy.shape, np.float32)
     np.put_along_axis(result, actions, policy, 1)
     return result
@@ -61,7 +61,7 @@ def turned_policy(policy: np.ndarray, actions: np.ndarray) -> np.ndarray:
 
 @compiled
 def _draw(keys, seed, number, turns):
-    # By position: the same one is always turned the same way, with any others in the batch.
+    # By position: the same position is always turned in the same way, whatever else is in the batch.
     for row in range(len(keys)):
         turns[row] = np.int64(mix(keys[row] ^ seed) % np.uint64(number))
 
@@ -70,10 +70,10 @@ class RandomSymmetry(BackendWrapper):
     """Shows a backend each position turned at random, and turns the policy back.
 
     Args:
-      game: its symmetries are drawn from. seed: with a position's planes, decides its symmetry.
+      game: symmetries are drawn from the game's. seed: together with a position's planes, decides its symmetry.
 
     Raises:
-      InvalidParameter: the backend gives an embedding; under different symmetries embeddings are not comparable.
+      InvalidParameter: the backend gives an embedding; embeddings under different symmetries are not comparable.
     """
 
     def __init__(self, backend: Backend, game: Game, seed: int = 0):

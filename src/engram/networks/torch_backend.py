@@ -22,7 +22,7 @@ from engram.search.evaluation import Evaluation
 
 
 class _ConvNorm(nn.Module):
-    """A convolution that keeps the board's size, and batch normalisation."""
+    """A convolution that keeps the board's size, followed by batch normalisation."""
 
     def __init__(self, part: architectures.Convolution):
         super().__init__()
@@ -69,7 +69,7 @@ def _module(part: Part) -> nn.Module:
 class NetworkModule(nn.Module):
     """A network as a module of PyTorch; torch's generator draws its weights.
 
-    Parameters have the names of `Architecture.shapes`.
+    Parameters have the names in `Architecture.shapes`.
     """
 
     def __init__(self, architecture: Architecture):
@@ -86,7 +86,7 @@ class NetworkModule(nn.Module):
     def of(network: Network) -> NetworkModule:
         """The module with a network's weights, ready for use."""
         module = NetworkModule(network.architecture)
-        # Copies: training changes a module's tensors in place.
+        # The weights are copied, because training changes a module's tensors in place.
         module.load_state_dict({name: torch.tensor(array) for name, array in network.weights.items()})
         return module.eval()
 
@@ -97,7 +97,7 @@ class NetworkModule(nn.Module):
 
     @property
     def network(self) -> Network:
-        """The network as plain arrays; on the processor they are the module's own, and change with training."""
+        """The network as plain arrays; on the processor these are the module's own arrays, and change with training."""
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
         return Network(self.architecture, arrays)
 
@@ -133,7 +133,7 @@ class NetworkModule(nn.Module):
 
 
 def fastest_precision() -> str:
-    """`bfloat16` where the processor or GPU has instructions for it, else `float32`."""
+    """`bfloat16` if the processor or GPU has instructions for it, else `float32`."""
     if torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
     capability = torch.backends.cpu.get_cpu_capability()
@@ -145,7 +145,7 @@ _Answers = tuple[Tensor | None, ...]
 """Values, policies and embeddings of a batch, float32."""
 
 MOST_RECORDED = 8
-"""The most batch sizes for which a GPU keeps a recording, each with buffers of its own."""
+"""The largest number of batch sizes for which a GPU keeps a recording, each with its own buffers."""
 _RECORDING = threading.Lock()
 """PyTorch allows one recording at a time in a process."""
 
@@ -153,19 +153,19 @@ _RECORDING = threading.Lock()
 class _Recording:
     """Batches of one size on a GPU: one CUDA graph copies planes from pinned memory, computes, and copies answers back.
 
-    A network of small layers spends most of its time in starting them; a graph starts all at once.
+    A network of small layers spends most of its time starting them; a graph starts them all at once.
     """
 
     def __init__(self, compute: Callable[[Tensor], _Answers], shape: tuple[int, ...], stream: torch.cuda.Stream):
         self._stream = stream
-        # The graph holds addresses and no tensors: all that it reads and writes must live as long.
+        # The graph holds addresses, not tensors: everything that it reads and writes must live as long as it does.
         self._planes = torch.zeros(shape).pin_memory()
         self._inputs = torch.zeros(shape, device=stream.device)
         self._graph = torch.cuda.CUDAGraph()
         with _RECORDING:
             stream.wait_stream(torch.cuda.current_stream(stream.device))
             with torch.cuda.stream(stream):
-                for _ in range(3):  # libraries choose their kernels in the first calls; a graph must not record that
+                for _ in range(3):  # libraries choose their kernels in the first calls; it must not be recorded
                     outputs = compute(self._inputs)
             stream.synchronize()
             self._answers = [None if part is None else torch.empty(part.shape).pin_memory() for part in outputs]
@@ -184,14 +184,14 @@ class _Recording:
 
 
 class TorchBackend:
-    """Computes a network with PyTorch, on CUDA where there is a device.
+    """Computes a network with PyTorch, on a CUDA device if there is one.
 
     Args:
       module: the network; it is copied. layer, precision: as in `open_backend`.
       device: `cpu`, `cuda`, or `auto`.
 
-    PyTorch then computes in one thread in this process: small batches gain nothing from more, and one thread repeats
-    bit for bit.
+    PyTorch then computes with one thread in this process: small batches gain nothing from more threads, and with one
+      thread results repeat bit for bit.
 
     Raises:
       InvalidParameter: there is no such layer, precision or device.
@@ -226,7 +226,7 @@ class TorchBackend:
             return Evaluation(*(None if part is None else part.numpy() for part in answers))
 
     def _recording(self, planes: np.ndarray) -> Callable[[np.ndarray], _Answers]:
-        """The function for a batch of this size: on a GPU a recording, for the first `MOST_RECORDED` sizes."""
+        """The function for a batch of this size; on a GPU it is a recording for the first `MOST_RECORDED` sizes."""
         size = len(planes)
         if size in self._recordings:
             return self._recordings[size]
@@ -240,7 +240,7 @@ class TorchBackend:
         return tuple(None if part is None else part.cpu() for part in answers)
 
     def _compute(self, planes: Tensor) -> _Answers:
-        # To narrow first and then reorder is twice as fast as both at once.
+        # Narrowing first and then reordering is twice as fast as doing both at once.
         batch = planes.to(self._type).contiguous(memory_format=torch.channels_last)
         logits, value, inner = self._module(batch, self.layer)
         parts = value, torch.softmax(logits.float(), 1), inner

@@ -1,9 +1,8 @@
 """Convolutions of 3×3 by Winograd's minimal filtering F(3×3, 3×3), compiled: 25 products a tile instead of 81.
 
 A tile of 5×5 cells gives 3×3 cells of the result, so that nine tiles cover a 9×9 board. In one dimension, with the
-points 0, 1, -1, 2 and ∞: y = A·[(G·g) ⊙ (B·d)]. Each position is computed alone, so its answer depends on no other.
-
-Arguments are addresses, and sizes in bytes; the channels of a cell lie side by side, in whole vectors.
+points 0, 1, -1, 2 and ∞: y = A·[(G·g) ⊙ (B·d)]. Each position is computed alone, so its answer does not depend on the
+others. Arguments are addresses, and sizes in bytes; the channels of a cell are side by side, in whole vectors.
 
 Source: Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016.
 """
@@ -26,7 +25,7 @@ from engram.native.lanes import (
 )
 
 TILE = 3
-"""Cells of the result on a side of a tile."""
+"""Cells of the result along one side of a tile."""
 POINTS = 25
 _G = np.array([[1 / 2, 0, 0], [-1 / 2, -1 / 2, -1 / 2], [-1 / 6, 1 / 6, -1 / 6], [1 / 6, 1 / 3, 2 / 3], [0, 0, 1]])
 tiling_dtype = np.dtype(
@@ -35,7 +34,7 @@ tiling_dtype = np.dtype(
         ("width", np.int64),
         ("tiles_down", np.int64),
         ("tiles_across", np.int64),
-        ("line", np.int64),  # cells in a row of a padded board, the first of padding
+        ("line", np.int64),  # cells in a row of a padded board, of which the first is padding
         ("cells", np.int64),  # of a padded board
         ("rows", np.int64),  # of a block of a product
         ("inputs", np.int64),  # address of the transformed tiles of a board: (POINTS, tiles, channels)
@@ -51,7 +50,7 @@ def filters_at_points(weight: np.ndarray) -> np.ndarray:
 
 
 def block_rows(count: int) -> int:
-    """The rows of a block with which `count` rows take the least work."""
+    """The number of rows in a block with which `count` rows take the least work."""
     return min(_SIZES, key=lambda rows: (-(-count // rows) * rows, -rows))
 
 
@@ -119,7 +118,7 @@ def _put(address, step, vectors):
 
 @compiled
 def transform_input(tiling, source, channels):
-    """Transforms the tiles of a padded board at the address `source`; `channels` are the bytes of a cell."""
+    """Transforms the tiles of a padded board at the address `source`; `channels` is the number of bytes in a cell."""
     line = tiling.line * channels
     step = max(tiling.tiles_down * tiling.tiles_across, tiling.rows) * channels
     target = tiling.inputs
@@ -201,7 +200,7 @@ def convolve(tiling, addresses, sizes, weights, bias):
       addresses: (source, residual, target) of boards. The residual is added before the ReLU; 0: none.
       sizes: (bytes of a cell of the source, bytes of a cell of the target, planes).
       weights: address of `filters_at_points`, its filters filled up to pairs of vectors.
-      bias: address of a number for each filter, filled up likewise.
+      bias: address of a number for each filter, filled up in the same way.
     """
     channels, filters, planes = sizes
     transform_input(tiling, addresses[0], channels)
