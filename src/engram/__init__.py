@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until someone listens
 
-# Looked up on first use, so that `engram --help` does not wait for the compiler to load.
+# Names are looked up on first use, so that `engram --help` does not wait for the compiler to load.
 _HOMES = {
     "EngramError": "engram.errors",
     "Evaluation": "engram.search.evaluation",

@@ -1,7 +1,7 @@
 """The base class of engram's errors and the common ones, each with one clear sentence.
 
-All derive from `EngramError`; the command line prints the sentence and exits with code 2, or with 1 if output cannot be
-written.
+All derive from `EngramError`; the command line prints the sentence and exits with code 2, or with code 1 if output
+cannot be written.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OperatorError(EngramError, RuntimeError):
 
 
 class CompileError(EngramError, RuntimeError):
-    """A user's function cannot be compiled; the sentence says which, where and why."""
+    """A user's function cannot be compiled; the message says which, where and why."""
 
 
 class TooLarge(EngramError, ValueError):
@@ -66,14 +66,14 @@ class InvalidFile(EngramError, ValueError):
 
 
 class MissingPackage(EngramError, ImportError):
-    """An optional package that is not installed; the sentence says how to install it."""
+    """An optional package that is not installed; the message says how to install it."""
 
 
 def optional_package(module: str, title: str, extra: str, purpose: str) -> ModuleType:
-    """The module of an optional package, which an extra of engram installs.
+    """The module of an optional package that one of engram's extras installs.
 
     Raises:
-      MissingPackage: it is not installed; the sentence has the purpose, and says how to install it.
+      MissingPackage: it is not installed; the message names the purpose, and says how to install it.
     """
     try:
         return import_module(module)
@@ -98,7 +98,7 @@ def check_options(owner: str, options: Iterable[str], names: Iterable[str]) -> N
     """Refuses unknown options.
 
     Raises:
-      InvalidSpecification: an option is unknown; the sentence has the nearest one and lists all.
+      InvalidSpecification: an option is unknown; the message suggests the nearest name and lists all.
     """
     names = list(names)
     for option in options:
@@ -110,7 +110,7 @@ def check_call(what: str, function: Callable[..., Any], *names: str) -> None:
     """Refuses a user's function that cannot be called with arguments of these names, in their order.
 
     Raises:
-      InvalidParameter: it cannot; the sentence has its place.
+      InvalidParameter: it cannot; the message says where it is defined.
     """
     try:
         inspect.signature(function).bind(*names)
@@ -124,7 +124,7 @@ def check_call(what: str, function: Callable[..., Any], *names: str) -> None:
 
 
 def is_real(*numbers: object) -> bool:
-    """Whether all are real numbers, of Python or NumPy; a truth value is none."""
+    """Whether all are real numbers, of Python or NumPy; a truth value is not one."""
     return all(isinstance(number, Real) and not isinstance(number, bool) for number in numbers)
 
 
@@ -132,10 +132,10 @@ def check_whole(
     what: str, number: object, low: int | None = None, high: int | None = None,
     kind: type[EngramError] = InvalidParameter,
 ) -> int:  # fmt: skip
-    """The number as Python's own, if it is whole and in its range.
+    """The number as an int of Python, if it is whole and in its range.
 
     Raises:
-      InvalidParameter, or another `kind`: it is not; the sentence has its name, `what`, and its range.
+      InvalidParameter, or another `kind`: it is not; the message gives its name, `what`, and its range.
     """
     if isinstance(number, Integral) and not isinstance(number, bool):
         if (low is None or int(number) >= low) and (high is None or int(number) <= high):
@@ -145,13 +145,13 @@ def check_whole(
 
 
 def check_fields(record: Any, **least: int) -> None:
-    """Makes the numbers and paths of a frozen record Python's own, as JSON takes them, by the types of its fields.
+    """Converts the numbers and paths of a frozen record, by the types of its fields, to Python types that JSON takes.
 
     Args:
-      least: lower bounds of whole numbers, by their names.
+      least: lower bounds of whole numbers, by field name.
 
     Raises:
-      InvalidParameter: a field of a number, a text or a switch holds another thing; the sentence has its name.
+      InvalidParameter: a field for a number, a text or a switch holds something else; the message names the field.
     """
     for field in fields(record):
         name, value, kind = field.name, getattr(record, field.name), str(field.type).split(" | ")[0]

@@ -22,26 +22,26 @@ _NAMES = (
 _NUMBERS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 """Signals whose handlers raise in some programs."""
 _interruptible: set[CodeType] = set()
-_open: list[socket.socket] = []  # whose descriptor signals are written to
+_open: list[socket.socket] = []  # sockets to whose descriptors signals are written
 
 
 def may_be_interrupted(function: Work) -> Work:
-    """Decorator for a function that calls code of the user; its callers expect any exception from it."""
+    """Decorator for a function that calls the user's code; its callers expect any exception from it."""
     _interruptible.add(cast(FunctionType, function).__code__)
     return function
 
 
 @may_be_interrupted
 def call_user(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls code of the user, from a place that expects any exception."""
+    """Calls the user's code, from a place that expects any exception."""
     return function(*arguments)
 
 
 class Signals:
-    """Signals of a block that wait for their handlers.
+    """The signals of a block that wait for their handlers.
 
     Attributes:
-      interrupted: Ctrl-C has come. handed: to a handler of the program.
+      interrupted: Ctrl-C has arrived. handed: it was handed to a handler of the program.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Signals:
         self.waiting: dict[int, Handler] = {}  # each signal once, as the system keeps them
 
     def deliver(self) -> None:
-        """Calls all handlers that wait, though some may raise; Python's own of Ctrl-C is none of them."""
+        """Calls all waiting handlers, even if some raise; Python's own handler of Ctrl-C is not among them."""
         error: BaseException | None = None
         while self.waiting:
             number = next(iter(self.waiting))
@@ -64,14 +64,15 @@ class Signals:
 
 @contextmanager
 def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
-    """Delays handlers of signals (those of `_NUMBERS`) to `deliver` or the end, and notes Ctrl-C.
+    """Delays handlers of signals (those of `_NUMBERS`) until `deliver` or the end, and notes Ctrl-C.
 
-    So a handler that raises, as a limit of time does by SIGALRM, leaves no tree halfway. Python's own handler of Ctrl-C
-    is not called, one of the program is. A handler that is set meanwhile stays. In code of the user, below a function
-    with `may_be_interrupted`, those of other signals are called at once. A further Ctrl-C raises KeyboardInterrupt
-    there, if the first has had no effect for `patience_s`: a Python game or evaluator may never return.
+    So a handler that raises, such as that of a time limit by SIGALRM, leaves no tree half-changed. Python's own handler
+    of Ctrl-C is not called, but a handler of the program is. A handler that is set meanwhile stays. In the user's code,
+    below a function with `may_be_interrupted`, handlers of other signals are called at once. There, a further Ctrl-C
+    raises KeyboardInterrupt if the first has had no effect for `patience_s`: a Python game or evaluator may never
+    return.
 
-    Python calls handlers in the main thread alone; elsewhere nothing is delayed.
+    Python calls handlers only in the main thread; in other threads nothing is delayed.
     """
     signals = Signals()
     if threading.current_thread() is not threading.main_thread():
@@ -87,7 +88,7 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
     def hear(number: int, frame: FrameType | None) -> None:
         nonlocal heard_at
         handler = delayed[number]
-        if has_ended:  # a handler raised before this one was taken back
+        if has_ended:  # a handler raised before this one was removed
             handler(number, frame)
             return
         # The function that calls the user's code catches what that code raises, not what it raises itself.
@@ -111,7 +112,7 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
         yield signals
     finally:
         has_ended, error, is_back = True, None, False
-        while not is_back:  # a handler that is back may raise before the next one is
+        while not is_back:  # a handler that is restored may raise before the next one is
             try:
                 for number in delayed:
                     if signal.getsignal(number) is hear:
@@ -125,7 +126,7 @@ def between_steps(patience_s: float = 1.0) -> Iterator[Signals]:
 
 
 def _is_programs(handler: Any) -> bool:
-    """Whether a handler of Ctrl-C is the program's, neither Python's nor that of an outer `between_steps`."""
+    """Whether a handler of Ctrl-C is the program's own, not Python's or that of an outer `between_steps`."""
     return (
         callable(handler)
         and handler is not signal.default_int_handler
@@ -134,7 +135,7 @@ def _is_programs(handler: Any) -> bool:
 
 
 def _calls_of_users(frame: FrameType | None) -> int:
-    """How many functions with `may_be_interrupted` a frame is within."""
+    """The number of functions with `may_be_interrupted` that enclose a frame."""
     count = 0
     while frame is not None:
         count += frame.f_code in _interruptible
@@ -161,8 +162,9 @@ def interrupts_later(patience_s: float = math.inf) -> Iterator[Signals]:
 def end_at_second_interrupt(patience_s: float = 2.0) -> None:
     """Lets a second Ctrl-C end this process if compiled code ignores the first, because it never returns to Python.
 
-    A thread hears of each signal at once, even while no Python code runs in the main thread. It acts only while that
-    thread computes outside Python, not while it waits or cleans up. Systems without clocks of threads lack this.
+    A helper thread learns of each signal at once, even while no Python code runs in the main thread. It acts only while
+    the main thread computes outside Python, not while that thread waits or cleans up. On systems without per-thread
+    clocks, nothing is done.
     """
     if not hasattr(time, "pthread_getcpuclockid"):
         return

@@ -11,7 +11,7 @@ NORMAL_95 = 1.959963984540054
 
 
 def digits_beside(middle: float, ends: tuple[float, float], digits: int) -> int:
-    """Digits after the point, `digits` or up to four more, with which no end prints as a middle that it is not."""
+    """Digits after the point, `digits` or up to four more, so that no end prints like a middle that differs from it."""
     for more in range(4):
         if not any(end != middle and round(end, digits + more) == middle for end in ends):
             return digits + more
@@ -30,6 +30,6 @@ def wilson(share: Any, count: Any) -> tuple[Any, Any]:
     trials, square = np.maximum(count, 1e-9), NORMAL_95**2
     centre = (share + square / (2 * trials)) / (1 + square / trials)
     half = NORMAL_95 / (1 + square / trials) * np.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    # Without the share as a bound, rounding may put 0 or 1 outside.
+    # Without the share as a bound, rounding could leave 0 or 1 outside the interval.
     low, high = np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0)
     return np.where(count > 0, low, 0.0)[()], np.where(count > 0, high, 1.0)[()]

@@ -23,14 +23,14 @@ from engram.search.preset import Preset
 
 
 class Forfeit(EngramError):
-    """Raised by a player's `choose`: it resigns or cannot continue, and loses; the message is recorded."""
+    """Raised by a player's `choose` if the player resigns or cannot continue; it loses, and the message is recorded."""
 
 
 class Player:
     """One side of a match. It plays many games, one after the other, and is told every move of both sides.
 
     Attributes:
-      text: the canonical specification that makes this player again.
+      text: the canonical specification, which makes this player again.
     """
 
     text: str
@@ -46,10 +46,10 @@ class Player:
         """Compiles and loads everything, so that it never counts against a clock."""
 
     def new_game(self, game_seed: int) -> None:
-        """Forgets the last game: later moves must depend on the seeds of this game alone."""
+        """Forgets the last game: later moves must depend only on the seeds of this game."""
 
     def played(self, action: int) -> None:
-        """Called after each move of either side, but not for those of the opening; the player's clock runs."""
+        """Called after each move of either side, except those of the opening, while the player's clock runs."""
 
     def close(self) -> None:
         """Releases the player's resources."""
@@ -69,7 +69,7 @@ class SearchPlayer(Player):
 
     @cached_property
     def _search(self) -> Search:
-        # Made on first use: naming a player must not cost the memory and the time of a search.
+        # The search is made on first use: naming a player must not cost the memory and the time of a search.
         return Search(self._game, self.preset)
 
     @property
@@ -91,7 +91,7 @@ class SearchPlayer(Player):
         self._search.clear()
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
-        """Runs the search; raises as `Search.choose`."""
+        """Runs the search; raises what `Search.choose` raises."""
         return self._search.choose(state, limit, seed=seed)
 
     def played(self, action: int) -> None:
@@ -107,15 +107,15 @@ class UserPlayer(Player):
     """A user's own object as a player.
 
     Args:
-      inner: has `choose(state, limit, seed)`, which returns an action, by its number or its name, or a `Choice`; and
-        optionally `warm_up`, `new_game`, `played` and `close` as in `Player`.
-      game: that it plays. text: canonical specification.
+      inner: an object with `choose(state, limit, seed)`, which returns an action, by its number or its name, or a
+        `Choice`; and optionally with `warm_up`, `new_game`, `played` and `close` as in `Player`.
+      game: the game that it plays. text: canonical specification.
     """
 
     def __init__(self, game: Game, inner: Any, text: str):
         self._game, self._inner = game, inner
         self.text = text
-        # A call from the match goes to the object if it has the method.
+        # A call from the match goes to the object if the object has the method.
         for name in ("warm_up", "new_game", "played", "close"):
             if (method := getattr(inner, name, None)) is not None:
                 setattr(self, name, method)

@@ -22,10 +22,10 @@ def new_figure(what: str, **options: Any) -> Any:
 
 
 def format_of(file: str | Path) -> str:
-    """The format of a picture by the end of its name.
+    """The format of a picture, by the ending of its name.
 
     Raises:
-      InvalidFile: it is none of .png, .pdf and .svg.
+      InvalidFile: the ending is not .png, .pdf or .svg.
     """
     if (ending := Path(file).suffix.lower()) not in (".png", ".pdf", ".svg"):
         raise InvalidFile(f"{file}: a picture's name ends in .png, .pdf or .svg")
@@ -33,7 +33,7 @@ def format_of(file: str | Path) -> str:
 
 
 def check_picture(file: str | Path, what: str) -> None:
-    """Checks, before long work, that a picture could be saved here.
+    """Checks, before long work, that a picture could be saved to a file.
 
     Args:
       file: its name. what: as in `new_figure`.
@@ -47,12 +47,12 @@ def check_picture(file: str | Path, what: str) -> None:
 
 
 def save(figure: Any, file: str | Path, *, dpi: int = 110) -> None:
-    """Writes a figure as its name says: .png, .pdf or .svg.
+    """Writes a figure in the format that the file's name gives: .png, .pdf or .svg.
 
     Raises:
       InvalidFile: another ending, or the file cannot be written.
     """
-    # A player's text is no formula, but the numbers of an axis are.
+    # A player's text is not a formula, but the numbers on an axis are.
     for text in figure.findobj(lambda part: hasattr(part, "set_parse_math")):
         if "$" in text.get_text() and "\\mathdefault" not in text.get_text():
             text.set_parse_math(False)

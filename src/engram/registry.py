@@ -29,7 +29,7 @@ class Registry(dict[str, Entry]):
 
     Args:
       kind: the word for an entry in error sentences: `game`, `selection rule`.
-      reserved: another registry whose names are not free here; error sentences list them too.
+      reserved: another registry, whose names are not available here; error sentences list them too.
     """
 
     def __init__(self, kind: str, reserved: Mapping[str, Any] | None = None):
@@ -49,7 +49,7 @@ class Registry(dict[str, Entry]):
         """Gives an entry a name. A file or notebook cell that runs again replaces its own entries.
 
         Raises:
-          InvalidSpecification: another definition has this name.
+          InvalidSpecification: another definition already has this name.
         """
         rival = self.get(name, self._reserved.get(name))
         if rival is not None and not _same_definition(rival, entry):
@@ -65,7 +65,7 @@ class Registry(dict[str, Entry]):
 
 
 def _origin(entry: Any) -> Any:
-    """The function or class in the source behind an entry."""
+    """The function or class in the source that lies behind an entry."""
     return inspect.unwrap(getattr(entry, "function", entry))
 
 
@@ -88,7 +88,7 @@ def _same_definition(entry: Any, rival: Any) -> bool:
 
 
 def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Defaults by parameter, of the parameters that have one."""
+    """The defaults of those parameters that have one, by parameter."""
     parameters = inspect.signature(function).parameters
     empty = inspect.Parameter.empty
     return {name: parameter.default for name, parameter in parameters.items() if parameter.default is not empty}
@@ -104,24 +104,24 @@ class FilesOf:
     """Marks the type of an option that names files, as in `DataFile`.
 
     Args:
-      find: the files of a value; none where it names none.
+      find: a function from a value to the files that it names, possibly none.
     """
 
     find: Callable[[str], Iterable[Path]]
 
 
 def data_files(text: str) -> list[Path]:
-    """The file of this name, or those that a training wrote into the folder of this name."""
+    """The file with this name, or the files that a training run wrote into the folder with this name."""
     path = Path(text).expanduser()
     return sorted(path.glob("*.safetensors")) if path.is_dir() else [path] if path.exists() else []
 
 
 DataFile = Annotated[str, FilesOf(data_files)]
-"""The type of an option that names a file of data, or a folder that a training wrote."""
+"""The type of an option that names a file of data, or a folder that a training run wrote."""
 
 
 def files_of(function: Callable[..., Any], specification: Specification, parts: Parts) -> Iterator[Path]:
-    """The files that a specification of a function names, by the types of its options; also those of its parts."""
+    """The files that a function's specification names, by the types of its options; its parts' files are included."""
     types, open_ended = types_of(function, marks=True)
     for name, value in specification.by_name(list(types), None if open_ended else types).items():
         part = value if isinstance(value, Specification) else Specification(str(value))
@@ -133,7 +133,7 @@ def files_of(function: Callable[..., Any], specification: Specification, parts: 
 
 
 def _registry_of(function: Callable[..., Any], option: str, parts: Parts) -> Registry[Any] | None:
-    """The registry of an option's parts: that of the kind that the function gives it, or else of its name."""
+    """The registry for an option's parts: that of the kind that the function declares, or else of the option's name."""
     return parts.get(getattr(function, "part_kinds", {}).get(option, option))
 
 
@@ -149,7 +149,7 @@ def types_of(function: Callable[..., Any], marks: bool = False) -> tuple[Mapping
     """Types by parameter of a function or class, and whether it accepts any other option as well.
 
     A parameter has the type `Any` if it has no annotation, or if only type checkers can resolve the annotation. With
-    `marks` types keep what `Annotated` adds to them.
+    `marks`, types keep what `Annotated` adds to them.
     """
     written = function.func if isinstance(function, partial) else function
     if inspect.isclass(written):
@@ -194,7 +194,7 @@ def bind(
       given: arguments that the specification must not set; the function gets those that it takes.
 
     Raises:
-      InvalidSpecification: an unknown, repeated or missing option, or a value of another type than its parameter's.
+      InvalidSpecification: an option is unknown, repeated or missing, or a value is not of its parameter's type.
     """
     signature = inspect.signature(function)
     types, open_ended = types_of(function)
@@ -216,7 +216,7 @@ def bind(
 
 
 def _is_own(hint: Any, value: Value) -> bool:
-    """Whether an option is one of the function's own, although a part has its name: by its type, or by its value."""
+    """Whether an option belongs to the function itself, although a part has its name: by its type, or by its value."""
     return hint in (bool, int, float, str) or (hint is Any and isinstance(value, bool | int | float))
 
 

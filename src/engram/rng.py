@@ -1,10 +1,10 @@
 """Random numbers inside compiled code: xoroshiro128+ with its state in a 16-byte record.
 
-Every stream starts from a seed that is an argument; no code reads the clock. `derive_seed` gives different uses
-different seeds, so that no two parts of a match share numbers.
+Every stream starts from a seed that is passed as an argument; no code reads the clock. `derive_seed` gives different
+uses different seeds, so that no two parts of a match share random numbers.
 
 Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021 (constants 24, 16, 37);
-seeding by splitmix64 as they advise.
+seeding by splitmix64, as they advise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engram.native.jit import compiled
 rng_dtype = np.dtype([("word", np.uint64, (2,))])
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""2⁶⁴ divided by the golden ratio: odd, and its multiples spread evenly over 64 bits."""
+"""2⁶⁴ divided by the golden ratio: it is odd, and its multiples spread evenly over 64 bits."""
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
@@ -60,13 +60,13 @@ def random_word(rng):
 
 @compiled(inline=True)
 def random_below(rng, bound):
-    """A uint64 uniform on 0 … bound-1, 1 ≤ bound < 2³²; bias below bound/2³²."""
+    """A uint64, uniform on 0 … bound-1, for 1 ≤ bound < 2³²; its bias is below bound/2³²."""
     return ((random_word(rng) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)
 
 
 @compiled(inline=True)
 def random_float(rng):
-    """A float64 uniform on [0, 1) with 53 random bits."""
+    """A float64, uniform on [0, 1), with 53 random bits."""
     return np.float64(random_word(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
@@ -78,6 +78,6 @@ def new_rng(seed: int) -> np.ndarray:
 
 
 def derive_seed(*parts: int | str) -> int:
-    """A 63-bit seed that depends on all parts in their order, the same on every machine."""
+    """A 63-bit seed that depends on all parts and their order; it is the same on every machine."""
     text = "\x1f".join(str(part) for part in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "little") >> 1

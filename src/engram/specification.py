@@ -7,8 +7,8 @@
     go:19,komi=7.5    line:rows=6,columns=7,gravity=true      the way games are written
     gymnasium:FrozenLake-v1   gymnasium:ALE/Pong-v5           a word may have parts joined by - and /
 
-No text is ever evaluated. It is parsed as Python syntax, of which calls, words, numbers, strings, lists, `true`,
-`false` and `none` are accepted. Any other text raises `InvalidSpecification`.
+No text is ever evaluated. A text is parsed as Python syntax, of which only calls, words, numbers, strings, lists,
+`true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Specification:
     Args:
       name: an identifier, several of them joined by - and /, or a whole number.
       positional: arguments given without a key, in order.
-      options: values by key; kept in alphabetic order of the keys.
+      options: values by key, kept in alphabetical order of the keys.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Specification:
 
     @property
     def text(self) -> str:
-        """The one canonical way to write it; reading it back gives an equal specification."""
+        """The one canonical way to write the specification; reading it back gives an equal specification."""
         inner = self._arguments(", ")
         return f"{self.name}({inner})" if inner else self.name
 
@@ -79,7 +79,7 @@ class Specification:
 
         Args:
           order: parameters that take the positional values, in this order.
-          names: of all parameters; None: accept any name.
+          names: of all parameters; None: any name is accepted.
 
         Raises:
           InvalidSpecification: too many positional values, or an unknown or repeated parameter.
@@ -101,10 +101,10 @@ class Specification:
         """All parameters by name: the values of this specification, and `defaults` for the rest.
 
         Positional values take the parameters in the order of `defaults`. A value must have the type of its default;
-        a default of None accepts any value as it is.
+        a default of None accepts any value unchanged.
 
         Raises:
-          InvalidSpecification: an unknown or repeated parameter, or a value of another type.
+          InvalidSpecification: a parameter is unknown or repeated, or a value has another type.
         """
         values = self.by_name(list(defaults), defaults)
         for name, value in values.items():
@@ -117,7 +117,7 @@ def parse(text: str) -> Specification:
     """Reads `name`, `name(...)` or `name:...`.
 
     Raises:
-      InvalidSpecification: the text is none of these; the sentence says where it goes wrong.
+      InvalidSpecification: the text is none of these; the message says where it goes wrong.
     """
     source = _checked(text)
     colon = _COLON.match(source)
@@ -134,10 +134,10 @@ def parse(text: str) -> Specification:
 
 
 def split_specifications(text: str) -> list[str]:
-    """Parts of a list such as `a(x=1,y=2),b(z=3)`, split at the commas outside brackets and strings.
+    """The parts of a list such as `a(x=1,y=2),b(z=3)`, split at the commas outside brackets and strings.
 
     Raises:
-      InvalidSpecification: an empty part, or brackets or quotes that do not close.
+      InvalidSpecification: a part is empty, or brackets or quotes do not close.
     """
     source = _checked(text)
     cuts = _check_brackets(source, text)
@@ -160,16 +160,16 @@ def value_text(value: Value) -> str:
 
 
 def typed(what: str, value: Value, hint: Any) -> Any:
-    """A value as a parameter of this type takes it.
+    """A value converted to the type of a parameter.
 
     A float parameter accepts a whole number, and an int parameter a float without a fraction. A bare word is text,
-    except that `inf` and `nan` are numbers where a float may stand. A class that no text can express accepts no value.
+    except that `inf` and `nan` are numbers where a float is allowed. A class that no text can express accepts no value.
 
     Args:
       what: the parameter's name in the error sentence. hint: a resolved type hint.
 
     Raises:
-      InvalidSpecification: a value of another type.
+      InvalidSpecification: the value has another type.
     """
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     for kind in kinds:
@@ -245,7 +245,7 @@ def _checked(text: str) -> str:
 
 
 def _check_brackets(source: str, text: str) -> list[int]:
-    """Positions of the commas outside all brackets; refuses nesting too deep for Python's own parser."""
+    """Positions of the commas outside all brackets; refuses nesting that is too deep for Python's own parser."""
     open_brackets: list[str] = []
     commas: list[int] = []
     for match in _MARK.finditer(source):

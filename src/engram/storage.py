@@ -2,7 +2,7 @@
 
 The container is safetensors: a JSON header and numbers, no code. An array of records is stored as its bytes, with the
 names and types of its fields in the header. A checksum covers everything, so that truncated, damaged and foreign files
-are refused in one sentence.
+are refused with one sentence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engram.errors import EngramError, InvalidFile
 
 FORMAT = 1
 LARGEST_BYTES = 1 << 24
-"""Most bytes of a text that people write, such as an SGF file."""
+"""The most bytes in a text that people write, such as an SGF file."""
 _WRONG_FORM = ArithmeticError, AttributeError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError
 _PLAIN = {"bool", "float16", "float32", "float64"}
 _PLAIN |= {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
@@ -39,7 +39,7 @@ def check_regular(path: str | Path, max_bytes: int | None = None) -> None:
     """Checks, before a file is read, that a path is a regular file: a pipe or a device may never answer or end.
 
     Raises:
-      InvalidFile: there is no such file, it is something else, or it has more than `max_bytes`.
+      InvalidFile: there is no such file, it is not a regular file, or it has more than `max_bytes`.
     """
     try:
         status = os.stat(path)
@@ -57,7 +57,7 @@ def contents(path: str | Path, max_bytes: int = LARGEST_BYTES) -> bytes:
     """The bytes of a regular file of at most `max_bytes`.
 
     Raises:
-      InvalidFile: as `check_regular`; or it cannot be read.
+      InvalidFile: as `check_regular`; or the file cannot be read.
     """
     check_regular(path, max_bytes)
     try:
@@ -77,14 +77,14 @@ def _is_stream(path: str | Path) -> bool:
 def whole(path: str | Path) -> Iterator[Path]:
     """A temporary file that replaces `path` when the block ends, and is deleted if the block fails.
 
-    A reader sees the complete old file or the complete new one, even after a crash. A pipe or a device stays, and gets
-    the bytes of the finished file; for a symbolic link, its target is replaced.
+    A reader sees the complete old file or the complete new one, even after a crash. A pipe or a device stays, and
+    receives the bytes of the finished file; for a symbolic link, the target is replaced.
 
     Raises:
       OSError: the file cannot be written; the old one is unchanged.
     """
     if _is_stream(path):
-        with tempfile.TemporaryDirectory() as folder:  # some writers would replace the device by a file
+        with tempfile.TemporaryDirectory() as folder:  # some writers would replace the device with a file
             part = Path(folder) / Path(path).name
             part.touch()
             yield part
@@ -92,14 +92,14 @@ def whole(path: str | Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, target)
         return
     path = Path(os.path.realpath(path))
-    name = os.fsdecode(os.fsencode(path.name)[:200])  # a file system takes 255 bytes
-    part = path.with_name(f"{name}.{uuid4().hex[:12]}.part")  # a name for each writer, threads included
+    name = os.fsdecode(os.fsencode(path.name)[:200])  # file systems allow 255 bytes
+    part = path.with_name(f"{name}.{uuid4().hex[:12]}.part")  # each writer has its own name, threads included
     try:
         part.touch()
         mode = part.stat().st_mode  # the mode of the user's umask; some writers are stricter
         yield part
         part.chmod(mode)
-        with open(part, "r+b") as file:  # Windows flushes no file that is open for reading alone
+        with open(part, "r+b") as file:  # Windows does not flush a file that is open only for reading
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
@@ -109,7 +109,7 @@ def whole(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[Path]:
-    """`whole` with a sentence for its errors.
+    """`whole`, with a sentence for its errors.
 
     Raises:
       InvalidFile: the file cannot be written; the old one is unchanged.
@@ -122,7 +122,7 @@ def writing(path: str | Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it, where they are missing.
+    """Makes a folder and those above it, if they are missing.
 
     Raises:
       InvalidFile: it cannot be made.
@@ -153,12 +153,12 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
 
     Args:
       path: an existing file is replaced.
-      kind: of its contents, a word or two such as `memory`; `load` checks it.
+      kind: of the contents, a word or two such as `memory`; `load` checks it.
       about: plain data (JSON) about the arrays.
-      arrays: numbers or records of any shape; `load` gives numbers in this machine's byte order.
+      arrays: numbers or records of any shape; `load` returns numbers in this machine's byte order.
 
     Raises:
-      InvalidFile: it cannot be written, or an array holds another thing; the old file is unchanged.
+      InvalidFile: it cannot be written, or an array holds something else; the old file is unchanged.
     """
     check_place(path)
     path = Path(path)
@@ -181,7 +181,7 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
 
 
 def _sort_header(path: Path) -> None:
-    """Sorts the header of a file, whose entries safetensors writes in random order: a digest tells contents apart."""
+    """Sorts the header of a file, which safetensors writes in random order, so that digests compare contents."""
     with path.open("r+b") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
@@ -191,10 +191,10 @@ def _sort_header(path: Path) -> None:
 
 
 def hold(lock: Path, refusal: str) -> AbstractContextManager[Any]:
-    """Takes a lock file at once; returns a context manager that releases it.
+    """Takes a lock file without waiting; returns a context manager that releases it.
 
     Args:
-      refusal: the sentence where another process holds it.
+      refusal: the message if another process holds the lock.
 
     Raises:
       InvalidFile: it is held, or cannot be written.
@@ -210,7 +210,7 @@ def hold(lock: Path, refusal: str) -> AbstractContextManager[Any]:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Device and number of the file that now has a name; None if there is none."""
+    """Device and number of the file that now has this name; None if there is no such file."""
     with suppress(OSError):
         status = path.stat()
         return status.st_dev, status.st_ino
@@ -225,7 +225,7 @@ def without_nan(data: Any) -> Any:
 
 
 def check_place(path: str | Path) -> None:
-    """Checks, before long work, that `save` could write a file here.
+    """Checks, before long work, that `save` could write a file to a path.
 
     Raises:
       InvalidFile: it is a folder, its name is too long, or its folder does not exist or is read-only.
@@ -283,10 +283,10 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """A block that reads a file's contents: those of a wrong form are damage, in one sentence.
+    """A block that reads a file's contents: contents of a wrong form are reported as damage, in one sentence.
 
     Raises:
-      InvalidFile: the block raises an error of Python. Those of engram pass.
+      InvalidFile: the block raised one of Python's errors. engram's own errors pass unchanged.
     """
     try:
         yield
@@ -297,10 +297,10 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 def check_form(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> None:
-    """Checks names, types and shapes of arrays by others, of which empty ones leave the number of rows open.
+    """Checks names, types and shapes of arrays against those of others; an empty array leaves the number of rows open.
 
     Raises:
-      KeyError, ValueError: one is missing, has another form, or holds a number that is not finite.
+      KeyError, ValueError: an array is missing, has another form, or holds a number that is not finite.
     """
     for name, model in like.items():
         array = arrays[name]

@@ -1,7 +1,7 @@
 """Games, presets and players from a user's own file, written `path/to/file.py:name` or `file.py:name(size=5)`.
 
-Using such a text runs the file, with all rights of the user. A text that the user typed may therefore name a file. A
-text from a database, a memory or a network may not, so that its readers use it inside `stored`.
+Using such a text runs the file, with all rights of the user. Therefore a text that the user typed may name a file, but
+a text from a database, a memory or a network may not; its readers use it inside `stored`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class _Record:
 
 
 _moved: tuple[Path, Path] | None = None
-"""A folder of another machine, and the folder of this machine that holds its files."""
+"""A folder on another machine, and the folder on this machine that holds its files."""
 
 _loading = threading.RLock()
-_running: set[str] = set()  # files whose module has not run to its end
+_running: set[str] = set()  # files whose module has not yet run to its end
 _displaced: dict[str, dict[str, ModuleType]] = {}
-"""Modules of a folder whose names in `sys.modules` belong to others."""
+"""Modules of a folder whose names in `sys.modules` belong to other modules."""
 
 _record: ContextVar[_Record | None] = ContextVar("record", default=None)
 
@@ -58,13 +58,13 @@ _record: ContextVar[_Record | None] = ContextVar("record", default=None)
 def stored(
     name: str, *, allow_files: bool = False, digest: str = "", present_digest: Callable[[], str] = str
 ) -> Iterator[None]:
-    """Texts used inside this block come from a record that a stranger may have written: they run no code.
+    """Texts used inside this block come from a record that a stranger may have written, so they run no code.
 
     Args:
-      name: of the record, for sentences: `"match 1 of results.sqlite"`.
-      allow_files: the user trusts the record, so its files may run if they have not changed since.
+      name: of the record, for messages, such as `"match 1 of results.sqlite"`.
+      allow_files: the user trusts the record, so its files may run if they have not changed since it was written.
       digest: the record's digest of its files; empty: no file may run.
-      present_digest: computes the present digest of the files, without running them.
+      present_digest: computes the current digest of the files, without running them.
     """
     token = _record.set(_Record(name, allow_files, digest, present_digest))
     try:
@@ -77,10 +77,10 @@ def check_code(code: str, *, allowable: bool = True) -> None:
     """Refuses code that a record names; has no effect outside `stored`.
 
     Args:
-      code: the name of the code, for the sentence. allowable: whether the user can allow it at all.
+      code: the name of the code, for the message. allowable: whether the user can allow it at all.
 
     Raises:
-      InvalidSpecification: the record may not run it; the sentence has the reason and the remedy.
+      InvalidSpecification: the record may not run it; the message gives the reason and the remedy.
     """
     record = _record.get()
     if record is None:
@@ -100,7 +100,7 @@ def check_data(file: str) -> None:
     """Refuses a file that a record names as data of a game; has no effect outside `stored`.
 
     Raises:
-      InvalidSpecification: it was not read; the sentence has the reason.
+      InvalidSpecification: it was not read; the message gives the reason.
     """
     record = _record.get()
     if record is not None:
@@ -108,7 +108,7 @@ def check_data(file: str) -> None:
 
 
 def move(places: tuple[Path, Path] | None) -> None:
-    """Redirects the files of a folder on another machine to its copy on this one; texts do not change.
+    """Redirects the files of a folder on another machine to its copy on this machine; texts do not change.
 
     Args:
       places: the folder there, and its copy here; None: no redirection.
@@ -118,7 +118,7 @@ def move(places: tuple[Path, Path] | None) -> None:
 
 
 def _place(path: Path) -> Path:
-    """The place of a file that a text names."""
+    """The place on this machine of a file that a text names."""
     if _moved is not None and path.is_absolute() and path.is_relative_to(_moved[0]):
         return _moved[1] / path.relative_to(_moved[0])
     return path
@@ -130,7 +130,7 @@ def is_in_file(text: str) -> bool:
 
 
 def _written(text: str) -> re.Match[str] | None:
-    """The file of a text and the part after it; None for `uct(option='x.py:y')`, where the colon is an option's."""
+    """The file in a text and the part after it; None for `uct(option='x.py:y')`, where the colon is in an option."""
     written = _WRITTEN.fullmatch(text) if len(text) <= MAX_LENGTH else None
     return written if written is not None and written["path"].count("(") == written["path"].count(")") else None
 
@@ -164,7 +164,7 @@ def load(text: str) -> tuple[Any, Specification, str]:
     """The object that a specification names in a file, the part after the file's name, and the canonical text.
 
     Raises:
-      InvalidSpecification: no such file or name, the file does not run, or a record may not run it.
+      InvalidSpecification: there is no such file or name, the file does not run, or a record may not run it.
     """
     check_code(text)
     path, specification = split(text)
@@ -183,7 +183,7 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
       parts, given: as in `engram.registry.bind`.
 
     Raises:
-      InvalidSpecification: as `load`; or no such option, or the function fails.
+      InvalidSpecification: as `load`; or there is no such option, or the function fails.
     """
     entry, specification, canonical = load(text)
     has_options = bool(specification.positional or specification.options)
@@ -205,10 +205,10 @@ def failure(error: BaseException, *, users_only: bool = False) -> str:
     """An exception in a sentence, with the last line of a user's file in its traceback.
 
     Args:
-      users_only: an exception without such a line gives an empty text.
+      users_only: return an empty text for an exception without such a line.
     """
     called = dropwhile(lambda frame: not frame.filename.startswith(PACKAGE), traceback.extract_tb(error.__traceback__))
-    frames = [frame for frame in called if _is_users(frame.filename)]  # the caller's own script stands before them
+    frames = [frame for frame in called if _is_users(frame.filename)]  # the caller's own script comes before them
     if not frames:
         return "" if users_only else f"{type(error).__name__}: {error}"
     place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} {frames[-1].name}"
@@ -222,14 +222,14 @@ def code_of(texts: Iterable[str]) -> list[Path]:
 
 
 def users_sources(file: Path) -> list[Path]:
-    """A source file and the user's files that it imports, by name: in one order wherever they lie."""
+    """A source file and the user's files that it imports, sorted by name: the order is the same wherever they are."""
     package = str(Path(engram.__file__).resolve().parent) + os.sep
     files = [Path(place) for place in sources(str(file))]
     return sorted((place for place in files if not str(place.resolve()).startswith(package)), key=attrgetter("name"))
 
 
 def digest_of(files: Iterable[Path]) -> str:
-    """Digest of the names and contents of files, 16 hexadecimal digits; empty without files."""
+    """Digest of the names and contents of files, as 16 hexadecimal digits; empty without files."""
     digest, empty = hashlib.sha256(), hashlib.sha256().digest()
     for file in files:
         check_regular(file)
@@ -241,21 +241,21 @@ def digest_of(files: Iterable[Path]) -> str:
 def check_sources(
     path: str | Path, about: Mapping[str, Any], sources: str | None, key: str = "sources", what: str = "a game"
 ) -> None:
-    """Refuses data of a game, search or player for another of its name, if both digests of files are known.
+    """Refuses data of a game, search or player for a different one of the same name, if both digests are known.
 
     Args:
-      path, about: of the data, and its metadata. sources: digest of the present one. key, what: its digest in the
-        metadata, and its kind.
+      path, about: the file of the data, and its metadata. sources: digest of the present game, search or player. key,
+        what: the place of the digest in the metadata, and the word for its kind.
 
     Raises:
-      InvalidFile: its digest is another one.
+      InvalidFile: the digests differ.
     """
     if sources is not None and about.get(key, sources) != sources:
         raise InvalidFile(f"{path} is of {what} in other files, or of an earlier version of this one: build it anew")
 
 
 class _Neighbours:
-    """Finds top-level modules in a folder, but those of Python's own library."""
+    """Finds top-level modules in a folder, except those with names in Python's own library."""
 
     def __init__(self, folder: str):
         self._folder = folder
@@ -265,14 +265,14 @@ class _Neighbours:
         if path is not None or name in sys.stdlib_module_names:
             return None
         spec = PathFinder.find_spec(name, [self._folder])
-        if spec is not None and spec.loader is None:  # a folder without `__init__.py` may hold mere data
+        if spec is not None and spec.loader is None:  # a folder without `__init__.py` may hold only data
             other = PathFinder.find_spec(name)
             return spec if other is None or other.loader is None else None
         return spec
 
 
 def _is_users(place: str) -> bool:
-    """Whether a path is neither engram's nor Python's nor an installed package's."""
+    """Whether a path belongs to neither engram nor Python nor an installed package."""
     return os.path.isabs(place) and not place.startswith(PACKAGE) and not is_installed(place)
 
 
@@ -284,7 +284,7 @@ def _folder_of(module: Any) -> str:
 
 @contextmanager
 def _neighbours_first(folder: str) -> Iterator[None]:
-    """Imports take the files of a folder, not loaded ones of the same name from another, such as an older copy."""
+    """Imports use the files of a folder, not loaded files of the same name from elsewhere, such as an older copy."""
 
     def has(name: str) -> bool:
         place = os.path.join(folder, name)
@@ -316,7 +316,7 @@ def _neighbours_first(folder: str) -> Iterator[None]:
 def _module(path: Path) -> ModuleType:
     full = str(path.resolve())
     module = _loaded(full)
-    if module is None or full in _running:  # another thread runs it, and would have it taken halfway
+    if module is None or full in _running:  # another thread is running it, and it would be taken half-run
         with _loading:
             module = _loaded(full) or _run(path, full)
     return module
@@ -337,9 +337,9 @@ def _run(path: Path, full: str) -> ModuleType:
     _running.add(full)
     sys.modules[name] = module
     if folder not in sys.path:
-        sys.path.append(folder)  # for imports in functions, which run later
+        sys.path.append(folder)  # for imports inside functions, which run later
     try:
-        with _neighbours_first(folder), redirect_stdout(sys.stderr):  # a library's greeting is no answer of a command
+        with _neighbours_first(folder), redirect_stdout(sys.stderr):  # a library's greeting is no part of the output
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]

@@ -26,17 +26,17 @@ from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
 
 GUARD_S = 10.0
-"""Seconds of games in the child process: a slow game meets fewer there than outside."""
+"""Seconds for games in the child process, where a slow game gets through fewer of them than outside."""
 EVERY_ROLLOUT = 50
-"""Rollouts start at every position of the first so many, at every second one of as many more, and so on."""
+"""Rollouts start at each of the first so many positions, at every second one of as many more, and so on."""
 LAST_MOVES = 10
-"""Moves before a fault that an error names."""
+"""The number of moves before a fault that an error lists."""
 MAX_CONFLICT_SHARE = 0.4
-"""Share of positions met again that may have other legal moves, since superko reads earlier boards."""
+"""Share of the positions met again that may have other legal moves, because superko depends on earlier boards."""
 MIN_CONFLICTS = 20
-"""Fewer of them are no fault: on a tiny board chance may bring them close together."""
+"""Fewer such positions are not a fault: on a tiny board, chance may bring them close together."""
 _UNWRITTEN = -7
-"""Fills buffers, so that a write beyond their end is seen."""
+"""Fills buffers, so that a write beyond their end is noticed."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0) -> CheckReport:
       game: compiled or plain Python, or its name. games: number of games, ≥ 1. seed: of the random moves.
 
     Raises:
-      InvalidGame: the contract is broken; the sentence says where, and after which moves. InvalidParameter: no games.
+      InvalidGame: the contract is broken; the message says where, and after which moves. InvalidParameter: `games` < 1.
 
-    Cost: some milliseconds a game, and once the time to compile.
+    Cost: some milliseconds per game, and the time to compile once.
     """
     game = game_of(game)
     check_whole("games", games, 1)
@@ -112,7 +112,7 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0) -> CheckReport:
 
 
 def try_game(game: Game, games: int, seconds: float) -> None:
-    """Plays random games as `check_game` does, but breaks off the one that is under way when the time is over.
+    """Plays random games as `check_game` does, but breaks off the game under way when the time is over.
 
     Raises:
       InvalidGame: as `check_game`.
@@ -139,7 +139,7 @@ class _Check:
         self.moves_by_hash: dict[tuple[str, int], int] = {}
         """A digest of the legal actions by `hash`, and their number by `canonical_hash`."""
         self.num_met, self.num_conflicts = Counter[str](), Counter[str]()
-        """Positions whose hash was met before, and those of them with other legal actions."""
+        """The number of positions whose hash was met before, and of those among them with other legal actions."""
         self.num_planes: dict[int, int] = {}
         """Planes of `encode_history` by the number of earlier positions."""
 
@@ -156,7 +156,7 @@ class _Play:
         self._history: list[int] = []
         self._rolls_out = False
         self._steps: list[tuple[float, float]] = []
-        """For each move the factor of the return that follows it, and its reward."""
+        """For each move, the factor on the return that follows it, and its reward."""
         self._bounds = low, high = self._game.bounds or (-math.inf, math.inf)
         self._span = "any numbers" if self._game.bounds is None else f"[{low:.15g}, {high:.15g}]"
 
@@ -193,7 +193,7 @@ class _Play:
             self._copies(legal)
             self._distinct_hashes()
             self._must(len(self._history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
-            # In a long game at fewer and fewer positions: each takes the rest of a game.
+            # In a long game rollouts start at fewer and fewer positions: each takes the rest of a game.
             if len(self._history) % (1 + len(self._history) // EVERY_ROLLOUT) == 0:
                 for policy in ("rollout", "heavy_rollout"):
                     self._rollouts(policy)
@@ -254,7 +254,7 @@ class _Play:
         if not self._game.address("copy"):
             self._copied[:] = self._buffer
         else:
-            if self._game.compiled:  # a field that `copy` forgets would be the one of the copy before
+            if self._game.compiled:  # a field that `copy` forgets would otherwise keep its value from the previous copy
                 self._game.write(self._copied, self._first)
             status = self._call("copy", self._copied.ctypes.data, self._buffer.ctypes.data)
             self._must(status >= 0, "copy failed")
@@ -275,7 +275,7 @@ class _Play:
         return legal
 
     def _hashes(self, *, is_over: bool) -> None:
-        """Equal positions have equal hashes, and all positions of a canonical hash the same player and outcome."""
+        """Checks that equal positions have equal hashes, and one canonical hash has one player and one outcome."""
         game, state = self._game, self._state
         player = self._call("to_play", self._buffer.ctypes.data)
         movers = " or ".join(map(str, game.movers))
@@ -312,7 +312,7 @@ class _Play:
         self._check.by_canonical[key] = player, other_outcome if outcome is None else outcome
 
     def _same_moves(self, legal: list[int]) -> None:
-        """Positions of one hash have the same legal moves, and those of one canonical hash as many."""
+        """Checks that positions of one hash have the same legal moves, and those of one canonical hash equally many."""
         check, game = self._check, self._game
         answers = {
             "hash": (game.hash(self._state), derive_seed(*sorted(legal))),
@@ -327,7 +327,7 @@ class _Play:
             )
 
     def _copies(self, legal: list[int]) -> None:
-        """A move on the copy changes the copy alone, and `local_pattern` changes nothing."""
+        """Checks that a move on the copy changes only the copy, and that `local_pattern` changes nothing."""
         game, copied = self._game, self._copied.ctypes.data
         before = game.legal_actions(self._state), game.hash(self._state), game.reward(self._state)
         self._call("play", copied, legal[0])
@@ -340,7 +340,7 @@ class _Play:
             self._must(game.hash(game.read(self._copied)) == after, "local_pattern changes the state")
 
     def _distinct_hashes(self) -> None:
-        """Most positions of different diagrams have different hashes."""
+        """Checks that most positions with different diagrams have different hashes."""
         diagrams, hashes = self._check.diagrams, self._check.canonical_keys
         diagrams.add(self._game.render(self._state))
         self._must(
@@ -350,7 +350,7 @@ class _Play:
         )
 
     def _rollouts(self, policy: str) -> None:
-        """A rollout has a value, leaves the original alone, and plays the same game when it writes its moves."""
+        """Checks that a rollout has a value, keeps the original, and plays the same game when it writes its moves."""
         game, rng = self._game, self._check.rng
         if not game.address(policy):
             return
@@ -394,7 +394,7 @@ class _Play:
         self._keeps_copy("prior")
 
     def _encoded(self, function: str, size: int, *history: int) -> int:
-        """Checks that planes are finite and not beyond their `size` numbers; returns the function's result."""
+        """Checks that planes are finite and stay within their `size` numbers; returns the function's result."""
         planes = buffers(size, np.float32, spare=SLACK)
         planes[-SLACK:] = _UNWRITTEN
         status: int = self._call(function, self._copy(), planes.ctypes.data, *history)
@@ -405,7 +405,7 @@ class _Play:
         return status
 
     def _chance(self, legal: list[int]) -> None:
-        """Nature's weights are numbers ≥ 0 of legal actions, one above 0, and leave the state as it is."""
+        """Checks that nature's weights of legal actions are ≥ 0, one of them above 0, and leave the state unchanged."""
         weights = buffers(self._game.num_actions, np.float32, spare=SLACK)
         actions = np.array(legal, np.int32)
         weights[self._game.num_actions :] = _UNWRITTEN
@@ -418,9 +418,10 @@ class _Play:
         self._keeps_copy("chance")
 
     def _corrected(self, corrector: str) -> None:
-        """`endings` and `tactics` turn a policy into a policy, and leave the state unchanged.
+        """Checks that `endings` and `tactics` turn a policy into a policy, and leave the state unchanged.
 
-        That of `endings` is all for the last action, in Go the pass; that of `tactics` is even for all others.
+        The policy given to `endings` puts all weight on the last action, in Go the pass; that given to `tactics` is
+        even over all other actions.
         """
         weights = np.zeros(self._game.num_actions, np.float32)
         weights[slice(-1, None) if corrector == "endings" else slice(-1)] = 1.0
@@ -434,7 +435,7 @@ class _Play:
         self._must(same, f"{function} changes the state")
 
     def _move(self, action: int) -> None:
-        """The name of an action leads back to it, and both ways of playing it agree."""
+        """Checks that the name of an action leads back to it, and that both ways of playing it agree."""
         game, state = self._game, self._state
         name = game.action_name(action, state)
         self._must(game.parse_action(name, state) == action, f"the action written {name!r} is read as another one")

@@ -39,10 +39,10 @@ from engram.trees import saving
 TRIAL_SIMULATIONS = 200
 TRIAL_S = 5.0
 POLICY_GAMES = 32
-"""Leaves of a search from which a rollout policy plays in Python's steps."""
+"""The number of leaves of a search from which a rollout policy plays, step by step in Python."""
 SIMULATIONS = 1000
 CHECK_S = 10.0
-"""Seconds in the child process for so many simulations: a slow rule meets fewer there than outside."""
+"""Seconds in the child process for this many simulations; a slow rule gets through fewer there than outside."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class SearchReport:
 def check_backup(rule: Operator, simulations: int = SIMULATIONS, seed: int = 0) -> SearchReport:
     """Runs a backup rule in searches of two games and checks their trees.
 
-    Every value is in [-1, 1]. A simulation adds one visit to each node of its path, so a node has one visit more than
-    its children together. A leaf with one visit has the value of its return. The same seed gives the same tree, and the
-    tree goes to a file and back.
+    It checks that every value is in [-1, 1]. A simulation adds one visit to each node of its path, so a node has one
+    visit more than its children together. A leaf with one visit has the value of its return. The same seed gives the
+    same tree, and the tree survives being written to a file and read back.
 
     Args:
       rule: a backup operator with its numbers. simulations: in each game, ≥ 2.
 
     Raises:
-      InvalidParameter: one of these does not hold; the sentence says which.
-      OperatorError: it reads beyond an array, does not end, or raises an exception.
+      InvalidParameter: one of these does not hold; the message says which.
+      OperatorError: the rule reads beyond an array, does not end, or raises an exception.
     """
 
     if not isinstance(rule, Operator) or rule.definition.kind != "backup":
@@ -93,18 +93,18 @@ def check_preset(
 ) -> SearchReport:
     """Runs a preset in searches and checks their trees: all values in [-1, 1], and every simulation is a visit.
 
-    The same seed gives the same tree, unless an evaluator, or a store that other searches share, may differ between
-    the two runs. Without an evaluator, priors and hooks leave the state of a compiled game as it is.
+    The same seed must give the same tree, unless an evaluator, or a store that other searches share, may differ between
+    the two runs. Without an evaluator, priors and hooks must leave the state of a compiled game unchanged.
 
     Args:
       games: default: two small line games. simulations: in each game, ≥ 2.
-      exact: also, a node has one visit more than its children together.
+      exact: also check that a node has one visit more than its children together.
 
-    A store that the preset was given is filled, and belongs to the first game: check the preset without it.
+    A store that was given to the preset gets filled, and then belongs to the first game: check the preset without it.
 
     Raises:
-      InvalidParameter: one of these does not hold; the sentence says which.
-      OperatorError: a rule or a hook fails, reads beyond an array, or does not end; the sentence has its line.
+      InvalidParameter: one of these does not hold; the message says which.
+      OperatorError: a rule or a hook fails, reads beyond an array, or does not end; the message has its line.
     """
     simulations, seed = check_whole("simulations", simulations, 2), check_whole("seed", seed)
     searched = [game_of(game) for game in games or (line(3, 3, 3), line(4, 5, 3, gravity=True))]
@@ -132,7 +132,7 @@ def check_preset(
         work = Workspace(game, preset)
         guarded(_functions(work), preset.text, trial, before=work.warm_up, always=True)
         trees = [checked_tree(work)]
-        if repeats:  # in another one, and as a second game in the first
+        if repeats:  # in another search, and as a second game in the first search
             trees += [_search(other, simulations, seed) for other in (Workspace(game, preset), work)]
         visits, done = int(trees[-1]["visit_count"][0]), work.total_done()
         if visits != done and not enters:
@@ -153,7 +153,7 @@ def check_preset(
 
 
 def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> None:
-    """Checks at each leaf of a search that its state is the one that its moves lead to; the evaluation leaves it.
+    """Checks at each leaf of a search that its state is the one to which its moves lead, and that evaluation keeps it.
 
     A rollout policy then plays from there.
     """
@@ -192,7 +192,7 @@ def _check_states(game: Game, preset: Preset, simulations: int, seed: int) -> No
 
 
 def _check_policy(game: Game, state: State, policy: Operator, simulations: int, seed: int) -> None:
-    """A rollout policy plays to the end, in Python's steps, and leaves each state as it is."""
+    """Checks that a rollout policy plays to the end, step by step in Python, and leaves each state unchanged."""
     numbers, rng, draw = policy.bind(simulations), new_rng(seed), np.random.default_rng(seed)
     while not game.is_over(state):
         begin_step()
@@ -208,12 +208,12 @@ def _check_policy(game: Game, state: State, policy: Operator, simulations: int, 
             if game.hash(game.read(buffer)) != game.hash(state):
                 raise InvalidParameter(f"{policy}: a rollout policy changes the state, and must leave it")
             if not 0 <= place < len(legal):
-                return  # the search itself says so
+                return  # the search itself reports this
         state = game.play(state, legal[place])
 
 
 def _save_and_load(workspace: Workspace) -> None:
-    """A tree goes to a file and back, if a file can hold it."""
+    """Checks that a tree survives being written to a file and read back, if a file can hold it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tree"
         try:
@@ -231,7 +231,7 @@ def first_run(workspace: Workspace) -> None:
     combination costs nothing from then on.
 
     Raises:
-      EngramError: a function of the user failed; the sentence has its file and line.
+      EngramError: a function of the user failed; the message has its file and line.
     """
     game, preset = workspace.game, workspace.preset
 
@@ -257,12 +257,12 @@ def first_run(workspace: Workspace) -> None:
 
 @dataclass(frozen=True)
 class _Uniform:
-    """Stands for an evaluator: a network may have threads, which a forked process lacks."""
+    """Stands in for an evaluator: a network may have threads, which a forked process lacks."""
 
     embedding_size: int
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
-        """Draws everywhere, without a policy."""
+        """Values every state as a draw, without a policy."""
         size = self.embedding_size
         return Evaluation(np.zeros(len(states)), embedding=np.ones((len(states), size)) if size else None)
 
@@ -295,7 +295,7 @@ def _search(
     workspace: Workspace, simulations: int, seed: int, seconds: float = math.inf,
     after: Callable[[], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The nodes of a search from the start, simulation by simulation, of at least two; `after` is called after each."""
+    """The nodes of a search of at least two simulations from the start; `after` is called after each simulation."""
     game, began = workspace.game, time.perf_counter()
     workspace.set_roots([0], [game.initial_state()])
     workspace.new_game(0)
@@ -312,7 +312,7 @@ def _search(
 
 
 def _check_leaf(rule: Operator, budget: int) -> None:
-    """A tree of one node gets one return."""
+    """Checks a tree of one node that gets one return."""
     path = buffers(1, np.int32)
     for value in (-0.75, 0.5):
         tree = Tree(1, 4, rule.columns)
@@ -329,7 +329,7 @@ def _check_leaf(rule: Operator, budget: int) -> None:
 
 
 def _check_nodes(name: str, nodes: np.ndarray, exact: bool, enters: bool) -> None:
-    """Values of a whole tree, and its visit counts where no table gives new nodes some."""
+    """Checks the values of a whole tree, and its visit counts unless a table gives new nodes visits."""
     visited = nodes[nodes["visit_count"] > 0]
     if not np.isfinite(visited["value"]).all() or np.abs(visited["value"]).max(initial=0.0) > 1.0 + 1e-9:
         raise InvalidParameter(f"{name}: a value is outside [-1, 1]")

@@ -19,8 +19,8 @@ class Change:
     Attributes:
       line: the moves from the root, this one last.
       visits_before, visits_after: simulations through it.
-      value_before, value_after: for the player of the move, in the game's units; None without visits.
-      share_change: change of its share of its position's visits, in [-1, 1].
+      value_before, value_after: for the player who moves, in the game's units; None without visits.
+      share_change: change in the move's share of the visits at its position, in [-1, 1].
     """
 
     line: tuple[str, ...]
@@ -32,7 +32,7 @@ class Change:
 
     @property
     def value_change(self) -> float | None:
-        """`value_after` less `value_before`; None if either is None."""
+        """`value_after` minus `value_before`; None if either is None."""
         if self.value_before is None or self.value_after is None:
             return None
         return self.value_after - self.value_before
@@ -43,7 +43,7 @@ class Change:
 
 
 def compare(before: SavedTree, after: SavedTree, *, depth: int = 4) -> list[list[Change]]:
-    """The moves of the root and of the first positions on the main line of `after`, one list each.
+    """The moves of the root and of the first positions on the main line of `after`, in one list per position.
 
     Args:
       before, after: trees of one game from one position.
@@ -56,7 +56,7 @@ def compare(before: SavedTree, after: SavedTree, *, depth: int = 4) -> list[list
     """
     if before.game != after.game:
         raise InvalidFile(f"one tree is of {before.game}, the other of {after.game}: they cannot be compared")
-    legal = [_root_actions(tree) for tree in (before, after)]  # no diagram of Go shows a ko
+    legal = [_root_actions(tree) for tree in (before, after)]  # a diagram of Go does not show a ko
     if before.diagram != after.diagram or before.player != after.player or (all(legal) and legal[0] != legal[1]):
         raise InvalidFile("the trees grow from different positions: they cannot be compared")
     levels: list[list[Change]] = []

@@ -37,7 +37,7 @@ def read(path: str | Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, np
 
 
 def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
-    """The first fault that could crash or hang a reader, or None; a checksum shows only that the file is whole."""
+    """The first fault that could crash or hang a reader, or None; a checksum only shows that the file is complete."""
     kinds = {
         "game": str, "preset": str, "diagram": str, "action_names": list, "slot": dict, "full": bool, "stores": dict,
     }  # fmt: skip
@@ -62,7 +62,7 @@ def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
         return "it has no nodes, or nodes of another version of engram"
     first, children = nodes["first_child"].astype(np.int64), nodes["num_children"].astype(np.int64)
     num_visited, flags, prior = nodes["num_visited"], nodes["flags"], nodes["prior"]
-    # Children follow one another and their parents, so that each node has one parent and no walk loops.
+    # Children come one after another and after their parents, so each node has one parent and no walk can loop.
     parents = np.flatnonzero(children)
     parents = parents[np.argsort(first[parents], kind="stable")]
     ends = np.append(1, 1 + np.cumsum(children[parents]))
@@ -95,7 +95,7 @@ def file_fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
 
 
 def _leaf_fault(leaves: Any, nodes: np.ndarray, without_visits: np.ndarray) -> str | None:
-    """The first fault in the leaves in flight, or None; only they are entered nodes without visits."""
+    """The first fault in the leaves in flight, or None; no other entered nodes are without visits."""
     sentence = "its leaves in flight are not those of its tree"
     if leaves is None and len(without_visits):
         return "a node's visits do not fit its children's"
@@ -138,7 +138,7 @@ def _end(nodes: np.ndarray, path: Sequence[int]) -> int:
 
 
 def _is_path(nodes: np.ndarray, path: np.ndarray) -> bool:
-    """Whether a path leads from the root through visited children to a node with an unvisited one; or is empty."""
+    """Whether a path is empty, or leads from the root through visited children to a node with an unvisited child."""
     if not len(path):
         return True
     end = _end(nodes, path.tolist())

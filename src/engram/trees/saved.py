@@ -22,10 +22,10 @@ class SavedTree:
 
     Attributes:
       game, preset: their specifications.
-      nodes: (number of nodes,) records; see `tree.py`; values for player 0, in [-1, 1].
+      nodes: (number of nodes,) records, as in `search/tree.py`; values for player 0, in [-1, 1].
       action_names: by action.
       diagram: the root's position.
-      bounds: of the game's returns, to which values of -1 and 1 belong.
+      bounds: of the game's returns, to which values of -1 and 1 correspond.
     """
 
     game: str
@@ -55,14 +55,14 @@ class SavedTree:
         """The tree as an SVG element: boxes as wide as their share of the visits, in the colour of their value.
 
         Args:
-          depth: most generations, ≥ 1.
+          depth: the most generations to show, ≥ 1.
         """
         part = visible(self.nodes, 0, WIDTH, check_whole("depth", depth, 1))
         about = f"the tree of a search of {self.game}: {len(part['visits']):,} of {len(self.nodes):,} nodes are shown"
         return icicle(part, lambda action: self.action_names[action], self._value, about=about)
 
     def _value(self, value: float) -> str:
-        """A value in the game's units; with two players it says for which."""
+        """A value in the game's units as text; with two players it says for which player."""
         return signed(self.in_units(value), 3) + (" for the first player" if self._has_two_players else "")
 
     @property

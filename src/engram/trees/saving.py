@@ -73,7 +73,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
 
     Returns whether the tree grew by `ask` and `tell`.
 
-    Cost: a copy of a state, a move and its legal actions for each visited node, which are all played again.
+    Cost: for each visited node a copy of a state, a move and its legal actions, because all nodes are played again.
     """
     _check_work(work)
     tree = work.trees[0]
@@ -137,7 +137,7 @@ def _contents(extension: Extension) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 
 def _sources(work: Workspace) -> str | None:
-    """Digest of the user's files of the game and the preset; None without files, or where they are not known."""
+    """Digest of the user's files of the game and the preset; None without files, or if they are not known."""
     texts = [text for text in (work.game.text, work.preset.text) if text is not None]
     return digest_of(code_of(texts)) or None
 
@@ -201,7 +201,7 @@ def _load_stores(path: str | Path, work: Workspace, about: Mapping[str, Any], ar
 
 
 def _stores(work: Workspace) -> list[tuple[str, Extension]]:
-    """The prefix of its arrays, and the extension, for each with a store that a file holds."""
+    """For each extension with a store that a file holds: the prefix of its arrays, and the extension."""
     return [
         (f"extension_{number}_", extension)
         for number, extension in enumerate(work.extensions[0])

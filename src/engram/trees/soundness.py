@@ -18,7 +18,7 @@ from engram.trees.reading import COLUMN, NODES
 def column_fault(tree: Tree, arrays: Mapping[str, np.ndarray]) -> str | None:
     """The first fault in the columns, or None."""
     advised = {advice.column for advice in tree.advice}
-    names = list(tree.arrays())[1:]  # of the columns, in their order; two columns may share a name
+    names = list(tree.arrays())[1:]  # the names of the columns, in their order; two columns may share a name
     for column, name in zip(tree.columns, names, strict=True):
         rows = arrays[COLUMN + name]
         fault = column.fault(rows) if column.fault is not None else None
@@ -48,10 +48,10 @@ def rule_fault(work: Workspace, arrays: Mapping[str, np.ndarray]) -> str | None:
 
 @compiled
 def _illegal_node(game, nodes, states, actions):
-    """The first node whose player, end or children are not those of the rules, or -1; `states` has a row a depth."""
+    """The first node whose player, end or children break the rules, or -1; `states` has one row per depth."""
     width = states.shape[1] * 8
     path = np.zeros(len(states), np.int64)
-    num_passed = np.zeros(len(states), np.int64)  # children that the walk has passed, at each depth
+    num_passed = np.zeros(len(states), np.int64)  # number of children that the walk has passed, at each depth
     parents = np.zeros(game.num_actions, np.int64)
     depth = np.int64(0)
     while depth >= 0:

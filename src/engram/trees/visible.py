@@ -9,7 +9,7 @@ import numpy as np
 from engram.search.tree import PLAYER_1, PROVEN, TERMINAL
 
 _NARROWEST = 2.0
-"""Least width of a node in a picture, in pixels."""
+"""The least width of a node in a picture, in pixels."""
 _MOST_NODES = 20_000
 HIDES = 8
 """Flag of a node with visited children that are not shown."""
@@ -19,8 +19,8 @@ def visible(nodes: np.ndarray, top: int, width: int, depth: int) -> dict[str, An
     """The nodes at and below `top` that a picture shows, at most about 20,000, as plain lists for JSON.
 
     Args:
-      nodes: the tree's records. top: index of the highest node. width: of the picture in pixels, which all visits of
-        `top` fill. depth: most generations, the top node's included.
+      nodes: the tree's records. top: index of the highest node. width: of the picture in pixels, which the visits of
+        `top` fill. depth: the most generations, including that of the top node.
 
     Returns:
       Columns of the nodes, generation by generation, siblings by visits. `parent`: its place in these columns, -1 for
