@@ -1,7 +1,7 @@
 """Small answers to the last move in Go, each a point or 0: the tactics of heavy rollouts.
 
-They read the board of a rollout (`engram.games.go.heavy_board`) and do not change it. The mover is `colour`. The last
-move is at `last`, and simple ko forbids `ko`.
+These functions read the board of a rollout (`engram.games.go.heavy_board`) and do not change it. The mover is `colour`.
+The last move is at `last`, and simple ko forbids the point `ko`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _3 = np.uint64(3)
 
 @compiled(inline=True)
 def is_barred(board, point, colour, ko):
-    """Whether an empty point is the ko, or an eye of the mover."""
+    """Whether an empty point is the ko point, or an eye of the mover."""
     return point == ko or traits_of(board, point) & (EYE << colour) != _0
 
 
 @compiled
 def is_sound(board, point, colour, stride, ko):
-    """Whether a move at an empty point obeys simple ko, fills no eye of the mover and is no self-atari."""
+    """Whether a move at an empty point obeys simple ko, fills no eye of the mover and is not self-atari."""
     if is_barred(board, point, colour, ko):
         return False
     return is_capture(board, point, colour, stride) or has_liberties(board, point, colour, stride, _2)
@@ -46,13 +46,13 @@ def is_sound(board, point, colour, stride, ko):
 
 @compiled
 def is_extension(board, point, colour, stride, ko):
-    """Whether a legal stone at an empty point has a chain of three liberties and fills no eye of the mover."""
+    """Whether a stone at an empty point is legal, gives its chain three liberties, and fills no eye of the mover."""
     return not is_barred(board, point, colour, ko) and has_liberties(board, point, colour, stride, _3)
 
 
 @compiled(inline=True)
 def capture(board, last, ko):
-    """The point that captures the chain of the last move, if that is in atari."""
+    """The point that captures the chain of the last move, if that chain is in atari."""
     word = np.uint64(board.chain[last])
     if not is_in_atari(board, word):
         return _0
@@ -62,7 +62,7 @@ def capture(board, last, ko):
 
 @compiled
 def _rescue(board, head, colour, stride, ko):
-    """Saves the chain of `head`, which is in atari: captures a chain in atari beside it, else extends."""
+    """Saves the chain of `head`, which is in atari: captures an adjacent chain in atari, else extends."""
     stone = head
     while True:
         for k in range(4):
@@ -80,7 +80,7 @@ def _rescue(board, head, colour, stride, ko):
 
 @compiled(inline=True)
 def _word_at(lanes, bits):
-    """The word in the lane of the lowest bit."""
+    """The word in the lane of the lowest set bit."""
     return (lanes >> trailing_zeros(bits)) & np.uint64(0xFFFF)
 
 
@@ -88,7 +88,7 @@ def _word_at(lanes, bits):
 def escape(board, last, colour, stride, ko):
     """Saves a chain that the last move put into atari: captures a neighbouring chain, else extends.
 
-    An extension gives three liberties. With two the next atari follows, most often in a ladder.
+    An extension must give three liberties. With two, the next atari follows, most often in a ladder.
     """
     lanes, in_atari = chains_beside(board, last, colour, stride, _1)
     while in_atari != _0:
@@ -104,7 +104,7 @@ def escape(board, last, colour, stride, ko):
 def race(board, last, colour, stride, ko, rng):
     """Puts the chain of the last move into atari, or gives a neighbouring chain of the mover a third liberty.
 
-    Both concern chains of two liberties. The point is drawn; a point that serves twice counts twice.
+    Both concern chains with two liberties. The point is drawn at random; a point that serves twice counts twice.
     """
     answer = _0
     count = np.int64(0)
@@ -135,7 +135,7 @@ def _point_near(last, stride, k):
 
 @compiled
 def pattern(board, last, colour, stride, ko, rng):
-    """A sound point next to the last move whose surroundings fit a pattern; drawn from all such points."""
+    """A sound point next to the last move whose surroundings match a pattern; drawn from all such points."""
     fits = _0
     for k in range(9):
         point = _point_near(last, stride, k)
@@ -151,7 +151,7 @@ def pattern(board, last, colour, stride, ko, rng):
 
 @compiled(inline=True)
 def _head_of_rank(board, kind, rank):
-    """The head of the chain of a colour in atari that has `rank` lower ones."""
+    """The head that has rank `rank`, from 0, among the heads of a colour's chains in atari."""
     index = _0
     while rank >= popcount(board.atari[kind, index]):
         rank -= popcount(board.atari[kind, index])
@@ -161,7 +161,7 @@ def _head_of_rank(board, kind, rank):
 
 @compiled
 def capture_anywhere(board, colour, ko, rng):
-    """A point that captures an enemy chain; the chain is drawn from all in atari, that of the ko left out."""
+    """A point that captures an enemy chain; the chain is drawn from all in atari, except that of the ko."""
     kind = _2 - colour
     total = _0
     for index in range(board.words):

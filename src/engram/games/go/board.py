@@ -1,13 +1,13 @@
 """The Go board: one record for every size, and small inlined functions that change it.
 
-A point is a number: (row + 1)·stride + column + 1 with stride = width + 1, row 0 on top. Two rows share the border
-point between them, so the four neighbours are ±1 and ±stride. Points, strides and colours (0 Black, 1 White) are
+A point is a number: (row + 1)·stride + column + 1 with stride = width + 1, row 0 on top. Adjacent rows share the border
+point between them, so the four neighbours are at ±1 and ±stride. Points, strides and colours (0 Black, 1 White) are
 uint64.
 
-`chain[p]`, the word of a point, is 0 for an empty point, 3 for the border, else 4·head + 1 (Black) or 4·head + 2
-(White). The head is one point of the chain, the same for all its stones. The border has the bits of both colours.
+`chain[p]`, the word of a point, is 0 for an empty point, 3 for the border, and otherwise 4·head + 1 (Black) or 4·head +
+2 (White). The head is one point of the chain, the same for all its stones. The border has the bits of both colours.
 `liberties[head]` counts pseudo-liberties: every (stone, empty neighbour) pair of the chain. `following` links the
-stones of a chain in a ring. Empty and border points belong to chain 0; its count absorbs their updates.
+stones of a chain in a ring. Empty and border points belong to chain 0, whose count absorbs their updates.
 
 The words of the four neighbours (up, left, right, down) are 16-bit lanes of one integer. Bit operations test all lanes
 at once, without a branch. In random positions a processor mispredicts nearly every second branch
@@ -31,7 +31,7 @@ WORDS = (MAX_SIZE * MAX_SIZE + 63) // 64
 
 BORDER = 3
 NEUTRAL = 1 << 14
-"""Initial count of chain 0. It drifts by at most 4 a move, so it stays above 0 and below 2¹⁵."""
+"""Initial count of chain 0. It drifts by at most 4 per move, so it stays above 0 and below 2¹⁵."""
 
 board_dtype = np.dtype(
     [
@@ -46,12 +46,12 @@ board_dtype = np.dtype(
         ("key", np.uint64),  # Zobrist key of the stones
         ("captures", np.uint64),  # moves that took stones
         ("num_past", np.uint64),
-        ("seen", np.uint64, (64,)),  # Bloom filter over `past`, one bit a position
+        ("seen", np.uint64, (64,)),  # Bloom filter over `past`, one bit per position
         ("chain", np.uint16, (MAX_POINTS,)),
         ("liberties", np.uint16, (MAX_POINTS,)),
         ("following", np.uint16, (MAX_POINTS,)),
         ("listed", np.uint16, (MAX_POINTS,)),  # scratch: empty points in a rollout, captured stones in `play`
-        ("laid", np.uint64, (2, WORDS)),  # the stones of Black and White, one bit a cell
+        ("laid", np.uint64, (2, WORDS)),  # the stones of Black and White, one bit per cell
         ("earlier", np.uint64, (MAX_HISTORY, 2, WORDS)),  # the stones before move n, at n modulo 8
         ("past", np.uint64, (MAX_MOVES + 1,)),  # keys of all positions so far, the present one included
     ],
@@ -83,7 +83,7 @@ ONES = np.uint64(0x0001000100010001)
 def zobrist(point, kind):
     """The random word of a point: kind 0 black stone, 1 white stone, 2 ko.
 
-    To compute splitmix64's output at an index costs less than to read a table from the processor's cache.
+    Computing splitmix64's output at an index costs less than reading a table from the processor's cache.
     """
     return mix(_SEED + GOLDEN * (point * _4 + kind + _1))
 
@@ -150,8 +150,8 @@ def _chain_liberties(board, lanes, shift):
 def liberties_after(board, lanes):
     """The pseudo-liberties of each neighbour's chain, in lanes, after a stone fills the point between them.
 
-    A chain loses one for each lane that it is in: 4 minus the number of lanes that differ from it. Two rotations of
-    the lanes make all six comparisons.
+    A chain loses one pseudo-liberty for each lane that it is in: 4 minus the number of lanes that differ from it. Two
+    rotations of the lanes make all six comparisons.
     """
     liberties = (
         _chain_liberties(board, lanes, _0)
@@ -179,12 +179,12 @@ def bits_of(lanes, colour):
 
 @compiled(inline=True)
 def not_suicide(liberties, theirs):
-    """Not zero if the move is no suicide.
+    """Not zero if the move is not suicide.
 
-    A neighbour is then empty, a chain of the mover keeps a liberty, or a chain of the enemy loses its last one.
+    In that case a neighbour is empty, a chain of the mover keeps a liberty, or a chain of the enemy loses its last one.
 
     Args:
-      liberties: of `liberties_after`. theirs: `bits_of` the enemy.
+      liberties: from `liberties_after`. theirs: `bits_of` for the enemy.
     """
     return not_zero(liberties) ^ (theirs << _15)
 
@@ -193,7 +193,7 @@ def not_suicide(liberties, theirs):
 def is_eye(board, point, enemy, stride):
     """Whether a point among stones of one colour is an eye.
 
-    The enemy has at most one of its diagonal neighbours, and none at the border.
+    It is if the enemy has at most one of its diagonal neighbours, or none if the point is at the border.
     """
     lanes = (
         np.uint64(board.chain[point - stride - _1])
@@ -213,7 +213,7 @@ def is_eye(board, point, enemy, stride):
 def _merge(board, word, other):
     """Joins two chains, given by their words, and returns the word of the whole.
 
-    The chain with fewer pseudo-liberties is rewritten: as a rule it has fewer stones.
+    The chain with fewer pseudo-liberties is rewritten: it usually has fewer stones.
     """
     count = np.uint64(board.liberties[word >> _2])
     other_count = np.uint64(board.liberties[other >> _2])
@@ -298,7 +298,7 @@ def put_stone(board, point, colour, stride, lanes, liberties, num_listed):
 
 @compiled
 def try_to_put(board, point, colour, stride):
-    """Puts down a stone and returns the number of captured ones; -1, and no change, for a suicide."""
+    """Puts down a stone and returns the number of captured stones; -1, without a change, if it is suicide."""
     lanes = lanes_around(board, point, stride)
     liberties = liberties_after(board, lanes)
     if not_suicide(liberties, bits_of(lanes, _1 - colour)) == _0:
@@ -308,7 +308,7 @@ def try_to_put(board, point, colour, stride):
 
 @compiled(inline=True)
 def key_after(board, point, colour, lanes, liberties):
-    """The Zobrist key of the stones after a move that is no suicide."""
+    """The Zobrist key of the stones after a move that is not suicide."""
     key = board.key ^ zobrist(point, colour)
     enemy = _1 - colour
     captured = bits_of(lanes, enemy) & ~(not_zero(liberties) >> _15)
@@ -355,7 +355,7 @@ def copy_stones(target, source):
 
 @compiled
 def copy_position(target, source):
-    """Copies the used part of a board, but for the scratch `listed`."""
+    """Copies the used part of a board, except for the scratch `listed`."""
     copy_stones(target, source)
     target.colour = source.colour
     target.passes = source.passes
@@ -380,7 +380,7 @@ def copy_position(target, source):
 
 @compiled(inline=True)
 def _region_of(board, start, stride, visited, region):
-    """Writes the empty points around `start` to `region`; returns their number and the colours beside them, as bits."""
+    """Writes the empty region of `start` to `region`; returns its size, and the colours adjacent to it as bits."""
     visited[start] = 1
     region[0] = start
     size = 1

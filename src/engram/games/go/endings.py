@@ -1,8 +1,8 @@
 """The end of a game of Go under area scoring: passes that win at once, and passes that come too early.
 
-All stones on the board count as alive, so a player who passes while dead enemy stones stand may throw a won game away.
-Networks learn to do so from people, who agree on dead stones. Rollouts capture dead stones: a stone that stands at the
-end of none of them is dead.
+All stones on the board count as alive, so a player who passes while dead enemy stones remain may throw away a won game.
+Networks learn to do so from people, who agree on which stones are dead. Rollouts capture dead stones: a stone that is
+on the board at the end of none of them is dead.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from engram.native.jit import compiled
 from engram.rng import rng_dtype, seed_rng
 
 ROLLOUTS = 16
-"""Heavy rollouts that judge a position: a stone that outlives none of them is dead."""
+"""The number of heavy rollouts that judge a position: a stone that survives none of them is dead."""
 AT_LEAVES = 8
-"""Rollouts that judge a pass in a search, where many leaves have the same dead stones."""
+"""The number of rollouts that judge a pass in a search, where many leaves have the same dead stones."""
 LIKELY = 0.05
-"""Passes with more than this share of the policy's legal moves are judged, moves into own eyes among them."""
+"""Passes, with moves into own eyes, are judged if their share of the policy over legal moves exceeds this."""
 EYE, OTHER = 1, 2
 
 _0 = np.uint64(0)
@@ -51,14 +51,14 @@ def survivors(state, seed, alive):
 
     Args:
       seed: with the state, decides the rollout.
-      alive: (MAX_POINTS,) integers; those of points that keep their colour (or stay empty) grow by 1.
+      alive: (MAX_POINTS,) integers; those of points that keep their colour (or stay empty) are raised by 1.
     """
     return _play_out(np.empty(1, board_dtype), np.empty(1, rng_dtype), state, seed, alive)
 
 
 @compiled
 def _play_out(boards, generators, state, seed, alive):
-    """Plays on `boards[0]`: as an argument the array outlives its record, which Numba does not see to by itself."""
+    """Plays on `boards[0]`: as an argument, the array outlives its record, which Numba does not ensure by itself."""
     board, rng = boards[0], generators[0]
     copy_position(board, state)
     board.passes = _0
@@ -71,7 +71,7 @@ def _play_out(boards, generators, state, seed, alive):
 
 @compiled
 def _all_alive(state, colour, alive):
-    """Whether each stone of a colour stands at the end of a rollout."""
+    """Whether each stone of a colour has survived some rollout."""
     for point in range(state.width + _2, (state.width + _1) * (state.width + _1)):
         if state.chain[point] & _3 == _1 + colour and alive[point] == 0:
             return False
@@ -92,12 +92,13 @@ def standing_value(state, balance):
 
 @compiled
 def is_premature(state, balance, rollouts):
-    """Whether a pass comes too early: a rollout ends better than the board as it stands, or dead enemy stones stand.
+    """Whether a pass comes too early: a rollout ends better than the board as it stands, or dead enemy stones remain.
 
-    If no rollout ends better, the game is lost anyway: there a pass is no mistake.
+    If no rollout wins, the game is lost anyway, and a pass is no mistake.
 
     Args:
-      balance: of `area_balance`. rollouts: heavy ones at most, ≥ 1; in a clear case one or two are played.
+      balance: from `area_balance`. rollouts: the most heavy rollouts to play, ≥ 1; in a clear case one or two are
+        enough.
     """
     sign = 1.0 - 2.0 * state.colour
     standing = standing_value(state, balance)
@@ -115,7 +116,7 @@ def is_premature(state, balance, rollouts):
 
 @compiled
 def _kind_of(state, action):
-    """0 for a point that is taken or would be suicide, `EYE` for an own eye, `OTHER` else."""
+    """0 for a point that is taken or would be suicide, `EYE` for an own eye, otherwise `OTHER`."""
     stride = state.width + _1
     point = np.uint64((np.uint64(action) // state.width + _1) * stride + np.uint64(action) % state.width + _1)
     if state.chain[point] != _0:
@@ -129,8 +130,9 @@ def _kind_of(state, action):
 def endings(state, weights):
     """Corrects the weights of the pass and of moves into own eyes in a policy; see `engram.games.contract`.
 
-    A pass that ends the game with a win is the only move. A pass that comes too early gets no weight. A move into an
-    own eye wins no more than a pass, and counts as one. Passes of at most `LIKELY` are not judged: rollouts cost time.
+    If a pass ends the game with a win, only the pass keeps weight. A pass that comes too early gets no weight. A move
+    into an own eye wins no more than a pass, and counts as one. Passes with a share of at most `LIKELY` are not judged,
+    because rollouts cost time.
     """
     num_points = np.int64(state.width * state.width)
     ends = ends_by_pass(state)
@@ -165,14 +167,14 @@ _endings = compiled(endings)
 
 
 def tactics(state, weights):
-    """`endings`, and no weight for an extension that a long ladder captures; below `LARGE`, `endings` alone."""
+    """`endings`, and no weight for an extension that a long ladder captures; below size `LARGE`, only `endings`."""
     if state.width >= LARGE:
         rule_out_extensions(state, weights)
     return _endings(state, weights)
 
 
 def dead_stones(state: State) -> list[int]:
-    """The actions of stones, of either colour, that stand at the end of none of `ROLLOUTS` rollouts."""
+    """The actions of those stones, of either colour, that survive none of `ROLLOUTS` rollouts."""
     board, alive = np.asarray(state).reshape(-1)[0], np.zeros(MAX_POINTS, np.int64)
     for seed in range(ROLLOUTS):
         survivors(board, seed, alive)

@@ -20,10 +20,10 @@ _3 = np.uint64(3)
 
 @compiled
 def centre_of(cells, size, stride):
-    """The point with the most neighbours in a shape, the number of these, and the neighbouring pairs of the shape.
+    """The point with the most neighbours in a shape, their number, and the number of adjacent pairs in the shape.
 
     Args:
-      cells: the points; `size` of them count.
+      cells: the points, of which the first `size` count.
     """
     centre, highest, pairs = _0, 0, 0
     for i in range(size):
@@ -54,7 +54,7 @@ def has_vital_point(size, degree, pairs):
 
 @compiled
 def _vital_point(board, start, colour, stride):
-    """The vital point of the empty region around `start`; 0 if it has none, or lies beside a stone of `colour`."""
+    """The vital point of the empty region of `start`; 0 if it has none, or is adjacent to a stone of `colour`."""
     cells = board.cells
     cells[0] = start
     size = 1
@@ -83,7 +83,7 @@ def _vital_point(board, start, colour, stride):
 
 @compiled
 def nakade(board, last, colour, stride, ko):
-    """The vital point of an enemy eye of three to six points beside the last move, else 0."""
+    """The vital point of an enemy eye of three to six points next to the last move, else 0."""
     starts = _0
     for k in range(4):
         start = neighbour_of(last, stride, k)
@@ -99,9 +99,9 @@ def nakade(board, last, colour, stride, ko):
 
 @compiled
 def kills_when_taken(board, cells, point, colour, stride):
-    """Whether the points of the chain of a self-atari make only one eye after its capture.
+    """Whether the points of a chain in self-atari would make only one eye after its capture.
 
-    These are one or two points, a square of four, and shapes with a vital point, where the mover plays next.
+    This holds for one or two points, a square of four, and shapes with a vital point, where the mover plays next.
 
     Args:
       cells: scratch for `LARGEST_SHAPE` points.

@@ -1,8 +1,9 @@
 """Heavy Go rollouts: a move answers the last one by a tactic, or is drawn uniformly.
 
-The first move answers the move before the state. The tactics are escape, capture, nakade, race, pattern and capture
-anywhere, in this order; each is tried with its probability. A drawn self-atari is drawn again, also with a probability,
-unless the sacrifice kills. A rollout with other probabilities is a line that calls `heavy` (docs/methods/rollouts.md).
+The first move answers the move that led to the state. The tactics are escape, capture, nakade, race, pattern and
+capture anywhere, in this order; each is tried with its probability. If the draw is a self-atari, it is repeated, also
+with a given probability, unless the sacrifice kills. For a rollout with other probabilities, one line that calls
+`heavy` is enough (docs/methods/rollouts.md).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _3 = np.uint64(3)
 
 
 class Probabilities(NamedTuple):
-    """How often a heavy rollout follows each rule, in [0, 1].
+    """The probability, in [0, 1], that a heavy rollout follows each rule.
 
     Attributes:
-      escape, capture, nakade, race, pattern, capture_anywhere: takes the tactic's answer where there is one.
-      caution: draws again after a self-atari that kills nothing.
+      escape, capture, nakade, race, pattern, capture_anywhere: take the tactic's answer if there is one.
+      caution: draw again after a self-atari that kills nothing.
     """
 
     escape: float = 0.95
@@ -49,9 +50,9 @@ _USUAL = Probabilities()
 
 @compiled(inline=True)
 def answer(board, last, colour, stride, ko, rng, probabilities):
-    """The answer of the first tactic that has one to the last move, else 0.
+    """The answer to the last move by the first tactic that has one, else 0.
 
-    A random number is drawn only for an answer, because most moves have none.
+    A random number is drawn only if there is an answer, because most moves have none.
     """
     point = escape(board, last, colour, stride, ko)
     if point != _0 and random_float(rng) < probabilities.escape:
@@ -82,7 +83,7 @@ def _is_playable(board, point, colour, stride, ko, rng, caution):
 
 @compiled(inline=True)
 def draw(board, colour, stride, num_empty, ko, rng, caution):
-    """Draws a legal point that is no eye of the mover; 0 if there is none."""
+    """Draws a legal point that is not an eye of the mover; 0 if there is none."""
     candidates = num_empty
     while candidates > _0:
         index = random_below(rng, candidates)

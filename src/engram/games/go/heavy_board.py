@@ -3,11 +3,11 @@
 Points, chains and their words are those of `engram.games.go.board`. In addition
 
 * `liberties` has a bit for each liberty of a chain, in `words` integers from `head`·`words` on. `count[head]` is their
-  number. A stone takes its bit from the chains beside it, and joined chains join their bits;
+  number. A stone removes its bit from the chains beside it, and joined chains combine their bits;
 * `atari[kind]` has a bit for the head of each chain of a colour (1 Black, 2 White) with one liberty;
-* `code[p]` has two bits for each of the eight points around p, row by row. `TRAITS[code[p]]` answers what a rollout
-  asks about them. A stone changes eight codes, and every later question reads one entry of the table;
-* `listed` are the empty points, and `place[p]` is the index of p among them.
+* `code[p]` has two bits for each of the eight points around p, row by row. `TRAITS[code[p]]` holds what a rollout needs
+  to know about them. A stone changes eight codes, and each later question reads one entry of the table;
+* `listed` holds the empty points, and `place[p]` is the index of p among them.
 
 Head 0 stands for no chain. It has no liberties, and its other numbers mean nothing.
 """
@@ -32,12 +32,12 @@ from engram.native.jit import compiled
 
 MAX_WORDS = (MAX_POINTS + 63) // 64
 LARGEST_SHAPE = 6
-"""The most points of an eye that has a vital point."""
+"""The most points in an eye that has a vital point."""
 
 heavy_dtype = np.dtype(
     [
         ("width", np.uint64),
-        ("words", np.uint64),  # integers of a chain's liberties
+        ("words", np.uint64),  # number of integers for a chain's liberties
         ("balance", np.int64),  # black stones minus white stones
         ("chain", np.uint16, (MAX_POINTS,)),
         ("following", np.uint16, (MAX_POINTS,)),
@@ -66,11 +66,11 @@ _63 = np.uint64(63)
 _LANE = np.uint64(0xFFFF)
 _HALF = np.uint64(0x8000)
 PATTERN = np.uint64(1)
-"""The trait of surroundings that fit a pattern."""
+"""The trait of surroundings that match a pattern."""
 EYE = np.uint64(2)
-"""The trait of an eye of Black; twice that for White."""
+"""The trait of an eye of Black; twice this value is that of White."""
 TOUCH = np.uint64(8)
-"""The trait of a black stone next to the point; twice that for White."""
+"""The trait of a black stone next to the point; twice this value is that of a white stone."""
 EYE_SPACE = np.uint64(32)
 """The trait of a point that may lie in an eye of White of three to six points, without a black stone beside it.
 Twice that for Black's. It is read from the surroundings alone, which deny it nearly always."""
@@ -216,7 +216,7 @@ def is_capture(board, point, colour, stride):
 def has_liberties(board, point, colour, stride, num_liberties):
     """Whether the chain of a new stone has `num_liberties` (1 to 4) or more, before captures.
 
-    Empty neighbours, or a chain with a liberty to spare, nearly always decide it without a count.
+    Empty neighbours, or an adjacent chain with enough liberties, nearly always decide this without a count.
     """
     if num_empty_beside(traits_of(board, point)) >= np.int64(num_liberties):
         return True
@@ -232,7 +232,7 @@ def has_liberties(board, point, colour, stride, num_liberties):
 
 @compiled(inline=True)
 def _flip_code(board, point, kind, stride):
-    """Puts a stone of a colour into the surroundings of its eight neighbours, or takes it away."""
+    """Adds a stone of a colour to the surroundings of its eight neighbours, or removes it."""
     for shift, neighbour in (
         (14, point - stride - _1),
         (12, point - stride),
@@ -257,7 +257,7 @@ def _gain(board, head, point, is_liberty):
 
 @compiled(inline=True)
 def _lose(board, word, point):
-    """Takes a point from the liberties of a chain; returns the new number."""
+    """Removes a point from the liberties of a chain; returns their new number."""
     head = word >> _2
     index = head * board.words + (point >> _6)
     before = board.liberties[index]
@@ -395,7 +395,7 @@ def put(board, point, colour, stride, num_empty):
 
 @compiled(inline=True)
 def _kinds(board, first, stride):
-    """The contents of a row, borders included: two bits a point."""
+    """The contents of a row, borders included, at two bits per point."""
     kinds = _0
     for column in range(stride + _1):
         kinds |= (np.uint64(board.chain[first + column]) & _3) << (_2 * column)
@@ -404,7 +404,7 @@ def _kinds(board, first, stride):
 
 @compiled(inline=True)
 def balance_of(board, num_empty):
-    """`area_balance`, read from the traits where no empty point has an empty neighbour."""
+    """`area_balance`, read from the traits if no empty point has an empty neighbour."""
     balance = board.balance
     for index in range(num_empty):
         traits = traits_of(board, np.uint64(board.listed[index]))

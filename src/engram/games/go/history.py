@@ -57,7 +57,7 @@ def flip_stone(board, cell, colour):
 
 @compiled(inline=True)
 def _write_plane(words, area, planes, first):
-    # In halves of words, because a processor turns eight int32 into float32 at once, and no uint64.
+    # Words are split in halves, because a processor converts eight int32 to float32 at once, but not uint64.
     for begin in range(0, np.int64(area), 32):
         half = np.uint32(words[begin >> 6] >> np.uint64(begin & 63))
         for bit in range(min(np.int64(32), np.int64(area) - begin)):
@@ -67,7 +67,8 @@ def _write_plane(words, area, planes, first):
 def encode_history(state, planes, steps):
     """Writes the stones of the mover and of the opponent now, one move ago … `steps` moves ago, and a plane of komi.
 
-    Komi is that of the mover, times `KOMI_SCALE`. Boards before the first are empty. Returns the number of planes.
+    The komi is from the mover's view, times `KOMI_SCALE`. Boards before the first are empty. Returns the number of
+    planes.
     """
     area = state.width * state.width
     mine = state.colour

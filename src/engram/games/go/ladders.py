@@ -1,8 +1,8 @@
 """Ladders in Go: chains that atari after atari captures, read on copies of the board.
 
 In a ladder the attacker gives atari, the defender extends, and the chain never gets more than two liberties. The
-attacker may choose between two ataris, and both are read. A capture beside the chain breaks a ladder; moves after it
-are not read.
+attacker may choose between two ataris, and both are read. A capture next to the chain breaks a ladder; moves after such
+a capture are not read.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _1 = np.uint64(1)
 _2 = np.uint64(2)
 _3 = np.uint64(3)
 LONGEST = 80
-"""Ataris after which a ladder counts as successful."""
+"""The number of ataris after which a ladder counts as successful."""
 LINES = 32
-"""Boards for the lines of one length, where a chain can be chased both ways again and again; so many end the chase."""
+"""Boards for lines of one length: a chain may be chased both ways again and again, and this many lines end it."""
 LARGE = 10
-"""Size of a board from which a network of few layers does not see where a ladder ends."""
+"""The board size from which on a network of few layers cannot see where a ladder ends."""
 LONG = 6
-"""Ataris of a ladder whose end is ruled out; a search sees the end of shorter ones, and captures and sacrifices."""
+"""Ladders of so many ataris or more are ruled out; a search sees the end of shorter ones, captures and sacrifices."""
 READ = 0.001
 """An extension is read if its share of the policy is above this."""
 
@@ -51,7 +51,7 @@ def _liberties(board, stone, stride):
 
 @compiled
 def _chase(board, trial, stone, atari, extension, colour, stride):
-    """Liberties, at most 3, of the chain of `stone` after an atari and its extension, on `trial`.
+    """Liberties, at most 3, of the chain of `stone` after an atari and the extension in reply, on `trial`.
 
     Below 2 the chain is captured; 3 also means that the atari is impossible.
     """
@@ -69,8 +69,8 @@ def _chase(board, trial, stone, atari, extension, colour, stride):
 def _ataris(boards, stone, colour, stride):
     """The fewest ataris that capture the chain of `stone` in `boards[0, 0]`, its enemy to move; -1 if it escapes.
 
-    Follows all lines at once, so that the verdict is the same when the board is turned; -1 too if `LINES` lines go on.
-    Changes the boards.
+    It follows all lines at once, so that the verdict is the same when the board is turned; also -1 if `LINES` lines
+    remain open. It changes the boards.
     """
     count = _liberties(boards[0, 0], stone, stride)[0]
     if count != 2:
@@ -95,12 +95,12 @@ def _ataris(boards, stone, colour, stride):
 
 @compiled
 def ladder_length(board, stone, colour, stride, boards):
-    """The ataris by which a ladder captures a chain of one liberty, its owner to move, or of two, the enemy to move.
+    """The number of ataris in a ladder that captures a chain of one liberty (owner to move) or of two (enemy to move).
 
     Returns -1 for a chain that escapes.
 
     Args:
-      stone: any of the chain's. colour: its owner. boards: (2, LINES) records as scratch.
+      stone: any stone of the chain. colour: its owner. boards: (2, LINES) records as scratch.
 
     Cost: two copies of the board for each atari of each line.
     """
@@ -116,7 +116,7 @@ def ladder_length(board, stone, colour, stride, boards):
 
 @compiled
 def rule_out_extensions(board, weights):
-    """Takes the weight from extensions of chains in atari that a long ladder captures all the same.
+    """Removes the weight of extensions of chains in atari that a long ladder captures all the same.
 
     Args:
       weights: a policy of the player to move, by action.
@@ -126,7 +126,7 @@ def rule_out_extensions(board, weights):
 
 @compiled
 def _rule_out(board, weights, boards):
-    """`rule_out_extensions` with room for boards: as an argument it outlives its records."""
+    """`rule_out_extensions` with scratch boards: as an argument, the array outlives its records."""
     stride, width = board.width + _1, np.int64(board.width)
     total = 0.0
     for action in range(width * width + 1):

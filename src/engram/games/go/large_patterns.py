@@ -1,8 +1,8 @@
 """Large patterns of Go: the stones on the 12, 20 and 28 points nearest to a move, and in the smallest the last move.
 
-A code has two bits for each point: 1 the mover's stone, 2 the enemy's, 3 off the board. A hash table of open
-addresses has the number of each pattern under the codes of its eight images. Its entries are small, because Numba
-caches no code with a table of 2²⁰ bytes.
+A code has two bits for each point: 1 the mover's stone, 2 the enemy's, 3 off the board. A hash table with open
+addressing has the number of each pattern under the codes of its eight images. Its entries are small, because Numba does
+not cache code with a table of 2²⁰ bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engram.rng import GOLDEN
 
 SIZES = (12, 20, 28)
 MARGIN = 3
-"""Lines around the board that a pattern may see."""
+"""The number of lines outside the board that a pattern may see."""
 
 
 def _distance(cell: tuple[int, ...]) -> int:
@@ -36,7 +36,7 @@ _LAST = 2 * SIZES[0]
 _TO_SLOT, _TO_CHECK = np.uint64(47), np.uint64(27)
 """The highest 17 bits of a code's hash are its slot, and the next 20 its check: two codes share both once in 10⁶."""
 _CHECK, _NUMBER = np.uint64(0xFFFFF), np.uint64(20)
-"""The bits of an entry that hold the check, and the first bit of its number."""
+"""The bits of an entry that hold the check, and the first bit of the pattern's number."""
 _0 = np.uint64(0)
 _1 = np.uint64(1)
 _3 = np.uint64(3)
@@ -92,7 +92,7 @@ def number_of(entries, code):
 def number_codes(entries, levels):
     """Replaces the codes of one point by their numbers.
 
-    A pattern of 28 points is not looked up where that of 20 is absent: it was played less.
+    A pattern of 28 points is not looked up if the pattern of 20 is absent, because it was played less often.
     """
     levels[0] = number_of(entries, levels[0])
     for number in range(1, len(levels)):
@@ -129,7 +129,7 @@ def table(patterns: list[np.ndarray]) -> np.ndarray:
     slots = (words >> _TO_SLOT).astype(np.int64)
     waiting = (((words >> _TO_CHECK) & _CHECK) | (numbers[first].astype(np.uint64) << _NUMBER)).astype(np.uint32)
     entries = np.zeros(1 << 17, np.uint32)
-    while len(waiting):  # an entry goes to its slot, or to the next where another is there
+    while len(waiting):  # an entry goes to its slot, or to the next if the slot is taken
         slot, first = np.unique(slots, return_index=True)
         first = first[entries[slot] == 0]
         entries[slots[first]] = waiting[first]

@@ -1,7 +1,7 @@
 """3×3 patterns around an empty point: near the last move a stone in the middle of one is likely to be good shape.
 
-A pattern is three rows. X and O are stones of the two colours, `.` is empty, and a blank the border. `x` is all but X,
-`o` all but O, and `?` anything. All eight images and both colourings count.
+A pattern has three rows. X and O are stones of the two colours, `.` is empty, and a blank is the border. `x` is
+anything but X, `o` anything but O, and `?` anything at all. All eight images and both colourings count.
 
 Source: Gelly, Wang, Munos and Teytaud, "Modification of UCT with patterns in Monte-Carlo Go", 2006.
 """
@@ -35,12 +35,12 @@ NEIGHBOURS = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (2, 2)]
 
 
 def code_of(rows: tuple[str, ...]) -> int:
-    """The code of surroundings without wildcards: two bits a neighbour, row by row, the first the lowest."""
+    """The code of surroundings without wildcards: two bits per neighbour, row by row, the first in the lowest bits."""
     return sum(_KINDS[rows[row][column]] << (2 * k) for k, (row, column) in enumerate(NEIGHBOURS))
 
 
 def images(rows: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The 16 images of a pattern: rotations and reflections in both colourings, some perhaps equal."""
+    """The 16 images of a pattern: rotations and reflections in both colourings, of which some may be equal."""
     variants = []
     for _ in range(4):
         rows = tuple("".join(row[k] for row in reversed(rows)) for k in range(3))
@@ -66,13 +66,13 @@ _1 = np.uint64(1)
 _3 = np.uint64(3)
 _ODD = np.uint64(0x5555)
 _SIDES = ((0, 1, 2), (5, 6, 7), (0, 3, 5), (2, 4, 7))
-"""Cells of `NEIGHBOURS` above, below, left and right."""
+"""The cells of `NEIGHBOURS` above, below, left and right."""
 
 
 def _classes() -> tuple[np.ndarray, int]:
     """The class of each code (0 for one that no board shows), and the number of classes.
 
-    Two codes are of a class if a rotation or reflection maps one to the other; colours stay. Classes are in the order
+    Two codes are in one class if a rotation or reflection maps one to the other; colours stay. Classes are in the order
     of their lowest codes.
     """
     cells = (np.arange(256)[:, None] >> (2 * np.arange(4))) & 3  # contents of four cells, half a code
@@ -92,7 +92,7 @@ def _classes() -> tuple[np.ndarray, int]:
 
 
 def _joined(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Sums (65536,) over the cells of each code, from those of its low and its high half, (256, 4) each."""
+    """Sums (65536,) over the cells of each code, from the values of its low and its high half, (256, 4) each."""
     return (high.sum(1)[:, None] + low.sum(1)).ravel()
 
 

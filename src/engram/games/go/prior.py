@@ -1,9 +1,9 @@
 """A weight for each move of Go, learnt from strong games, as the prior of a search without a network.
 
-The weight is exp(Σ θ + ½·|Σ v|²) over fourteen features of a move. Among them are four sizes of surroundings, the
-offsets to the last two moves, the place, and captures, rescues, ataris and extensions. Each feature has a level, and
-each level a number θ and a vector v. The product of two vectors is the worth of both levels together. Ladders are read
-for every chain of one or two liberties.
+The weight is exp(Σ θ + ½·|Σ v|²) over fourteen features of a move. Among them are surroundings of four sizes, the
+offsets to the last two moves, the place on the board, and captures, rescues, ataris and extensions. Each feature has a
+level, and each level a number θ and a vector v. The product of two vectors says what their two levels are worth
+together. Ladders are read for every chain of one or two liberties.
 
 Source: R. Coulom, "Computing Elo ratings of move patterns in the game of Go", 2007, for the features; M. Wistuba and
 L. Schmidt-Thieme, "Move prediction in Go - modelling feature interactions using latent factors", 2013, for the vectors.
@@ -31,15 +31,15 @@ from engram.native.jit import compiled
 LOST, RUNS, LADDER, SHORT, FREE = 1, 2, 3, 4, 5
 """The status of a chain: in atari, lost or not; of two liberties, caught in a ladder or not; of more liberties."""
 PASS = 0.002
-"""The weight of a pass, as a share of the sum of all others but moves into own eyes; it counts as much as all these."""
+"""A pass weighs this share of the sum of all moves but those into own eyes, plus the sum of the latter."""
 WINS, DRAWS = 1000.0, 0.25
-"""The same for a pass that ends the game with a win, and with a draw."""
+"""The same share for a pass that ends the game with a win, and for one that ends it with a draw."""
 PATTERN, LAST, BEFORE, PLACE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI, EYE, LIBERTIES, FIRST_SIZE = range(12)
-"""Features, by their place. Large patterns come last, one feature for each size."""
+"""The features, by their place. Large patterns come last, one feature for each size."""
 LEVELS = (2 * NUM_CLASSES, 46, 46, 90, 7, 5, 9, 9, 4, 2, 4)
-"""Levels of each feature but the large patterns: there each learnt pattern has its own, and all others level 0."""
+"""Levels of each feature except large patterns, where each learnt pattern has its own level, and others level 0."""
 FARTHEST = 8
-"""Offsets of more rows or columns count as this."""
+"""Offsets by more rows or columns count as this many."""
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -72,7 +72,7 @@ def _of_pair(low, high):
 
 @compiled(inline=True)
 def offset(point, other, stride):
-    """1 + the index of the offset between two points, without its signs and axes; 0 if there is no other point."""
+    """1 + the index of the offset between two points, regardless of signs and axes; 0 if there is no other point."""
     if other == _0:
         return 0
     rows = abs(np.int64(point // stride) - np.int64(other // stride))
@@ -82,7 +82,7 @@ def offset(point, other, stride):
 
 @compiled
 def _rescues(board, head, status, stride):
-    """Whether the capture of a chain saves a chain beside it that is in atari or caught in a ladder."""
+    """Whether capturing a chain saves an adjacent chain that is in atari or caught in a ladder."""
     enemy = np.uint64(board.chain[head]) & _3
     stone = head
     while True:
@@ -97,7 +97,7 @@ def _rescues(board, head, status, stride):
 
 @compiled(inline=True)
 def _contacts(board, point, status, colour, stride):
-    """Levels of capture, escape, atari and extension, each the highest of the chains beside the point."""
+    """Levels of capture, escape, atari and extension, each the highest among the chains beside the point."""
     capture, escape, atari, extension = 0, 0, 0, 0
     for k in range(4):
         word = np.uint64(board.chain[neighbour_of(point, stride, k)])
@@ -135,8 +135,8 @@ def describe(board, kinds, point, status, last, before, levels):
     """Writes the level of each feature of a legal move; of large patterns, their codes.
 
     Args:
-      kinds: the board as `write_kinds` writes it. status: of `survey`.
-      last, before: the points of the last two moves, 0 for none.
+      kinds: the board as `write_kinds` writes it. status: from `survey`.
+      last, before: the points of the last move and the one before it; 0 for none.
       levels: (number of features,) int64, the result.
     """
     colour, stride = board.colour, board.width + _1
@@ -168,7 +168,7 @@ def prior(state, actions, count, weights):
     """Writes `weights[action]` > 0, in no particular scale, for each legal action; see the contract in
     `engram.games.contract`.
 
-    Cost: reads ladders once a position, and a few tables for each action; counts the board after a pass.
+    Cost: it reads ladders once per position, and a few tables for each action; after a pass it also counts the board.
     """
     width = np.int64(state.width)
     last, before = laid_point(state, 1), laid_point(state, 2)

@@ -1,7 +1,7 @@
 """The weights of Go's prior, learnt from strong games: θ and a vector for every level of every feature.
 
-`experiments/go_prior/learn.py` writes the file beside this one. The digest of the file stands here, because machine
-code holds the weights and its cache sees changes of sources alone.
+`experiments/go_prior/learn.py` writes the file beside this one. The digest of the file is part of this source, because
+machine code holds the weights, and its cache notices only changes of sources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Uniform Go rollouts: every point is equally likely unless it is an eye of the mover, suicide or ko.
 
 Each try draws one of the empty points. An unplayable point is swapped out of the range of the draw, so the rest stays
-uniform; an empty range means a pass. Numbers that change at every try are local variables. In a record Numba would read
-them anew after every store to the board.
+uniform; an empty range means a pass. Numbers that change at every try are local variables. If they were in a record,
+Numba would read them again after every store to the board.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _next_word(a, b):
 def _turn(board, colour, stride, num_empty, ko, draw, a, b):
     """One move of `colour`.
 
-    Returns its gain (the stone and the captured ones; 0: a pass), the new `num_empty`, `ko`, `draw`, a and b, and its
+    Returns its gain (the stone and those captured; 0: a pass), the new `num_empty`, `ko`, `draw`, a and b, and its
     point. The next number is drawn before this try is decided, so that it is ready after a mispredicted branch.
     """
     enemy = _1 - colour
@@ -74,7 +74,7 @@ def _turn(board, colour, stride, num_empty, ko, draw, a, b):
 
 @compiled(inline=True)
 def list_empty(board, stride):
-    """Lists the empty points in the order of the board, so that rollouts depend on the position alone."""
+    """Lists the empty points in the order of the board, so that rollouts depend only on the position."""
     count = _0
     for point in range(stride + _1, stride * stride):
         board.listed[count] = point
@@ -159,7 +159,7 @@ def _uniform(board, rng, moves, writes):
 
 
 def rollout(board, rng):
-    """Plays uniformly to two passes in a row or 3·width² moves; returns the value for Black.
+    """Plays uniformly until two passes in a row or 3·width² moves; returns the value for Black.
 
     The state is then over. Its stones, balance and number of moves are right; its key and past are not.
     """

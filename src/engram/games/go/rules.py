@@ -1,10 +1,10 @@
 """Go on boards of 2×2 to 25×25: area scoring with komi, suicide forbidden, positional superko.
 
-A game ends by two passes in a row or at a move limit; every stone on the board then counts as alive. A move must not
-repeat any earlier arrangement of the stones, the start included, with either player to move. A pass repeats nothing.
-Black is player 0. An action is row·size + column, row 0 on top; size² is the pass.
+A game ends after two passes in a row or at a move limit; every stone on the board then counts as alive. A move must not
+repeat any earlier arrangement of the stones, the start included, whichever player is to move. A pass does not count as
+a repetition. Black is player 0. An action is row·size + column, row 0 on top; size² is the pass.
 
-Rollouts know only simple ko, never fill an eye of the mover, and pass only without another move.
+Rollouts know only simple ko, never fill an eye of the mover, and pass only if there is no other move.
 
 Source: the area scoring and positional superko of the Tromp-Taylor rules.
 Deviation: suicide is forbidden.
@@ -107,7 +107,7 @@ _legal_actions = compiled(legal_actions)
 
 
 def rollout_actions(state, actions):
-    """The legal actions without eyes of the mover, and without the pass where there is another."""
+    """The legal actions except the mover's own eyes, and except the pass if there is another action."""
     stride = state.width + _1
     colour = state.colour
     kept = 0
@@ -235,7 +235,7 @@ def _put_diagram_stone(state, point, colour):
 
 
 LARGEST_KOMI = 1e5
-"""A bound on komi, because a game's name has six digits of it."""
+"""A bound on komi, because a game's name shows six digits of it."""
 
 
 def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
@@ -244,16 +244,16 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     Args:
       size: points on a side, 2 to 25.
       komi: points added to White's area, between -100,000 and 100,000: a half, or a whole number, which allows draws.
-      move_limit: moves, passes included, after which the game ends; 1 to 1875, default 3·size².
+      move_limit: number of moves, passes included, after which the game ends; 1 to 1875; default: 3·size².
 
-    Values are for Black: 1 where Black's area is more than White's with komi, -1 where it is less, else 0.
+    Values are for Black: 1 if Black's area is larger than White's plus komi, -1 if it is smaller, else 0.
 
     Raises:
       InvalidSpecification: a number out of range.
 
     Cost: all sizes share their machine code; a state takes 23 kB, and `copy` moves the used part of it.
-    Deviation: the hash of a position has its passes in a row and its simple ko, but no history. So superko can forbid
-      different moves in states of equal hash. Rollouts end after 3·size² moves at any move limit.
+    Deviation: the hash of a position covers its passes in a row and its simple ko, but not its history. So superko can
+    forbid different moves in states of equal hash. Rollouts end after 3·size² moves, whatever the move limit.
     """
     size = check_whole("the side of a Go board", size, 2, MAX_SIZE, InvalidSpecification)
     if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
@@ -316,7 +316,7 @@ def stones(state: State) -> np.ndarray:
 
 
 def beside(points: np.ndarray) -> np.ndarray:
-    """The points of a board that lie beside marked ones; `points` has a margin, the answer none."""
+    """The points of a board that are adjacent to marked points; `points` has a margin, the result has none."""
     return np.asarray(points[:-2, 1:-1] | points[2:, 1:-1] | points[1:-1, :-2] | points[1:-1, 2:])
 
 
@@ -337,7 +337,7 @@ def area(state: State) -> int:
 
 
 def turn_to(state: State, player: int) -> State:
-    """A copy of the state with `player` to move, no pass before and no simple ko; superko keeps its history."""
+    """A copy of the state with `player` to move, without earlier passes or a simple ko; superko keeps its history."""
     position = state.copy()
     position["colour"], position["passes"], position["ko"] = player, 0, 0
     return position
@@ -368,8 +368,8 @@ def parse(diagram: str, initial: np.ndarray) -> State:
 
     Args:
       diagram: rows of X, O and dots, the top row first. Spaces, row numbers and column letters are ignored.
-        After a line "O to play" or "White to play" White is to move, else Black. The words "has passed" and "the game
-        is over" count too, as `render` writes them.
+        After a line "O to play" or "White to play", White is to move, else Black. The words "has passed" and "the game
+        is over" also count, as `render` writes them.
       initial: the game's initial state, for size, komi and move limit.
 
     Raises:
@@ -408,7 +408,7 @@ def is_sound(state: State, initial: np.ndarray) -> bool:
     """
     if state["width"] != initial["width"]:
         return False
-    used = used_points(initial.reshape(-1)[0])  # a copy leaves out what lies beyond
+    used = used_points(initial.reshape(-1)[0])  # a copy leaves out all that lies beyond
     chain, start = state["chain"].reshape(-1)[:used], initial["chain"].reshape(-1)[:used]
     colours = chain & 3
     edge = start == BORDER

@@ -1,7 +1,7 @@
 """Games of Go as SGF files: the main line of a file as moves, and a game as a file.
 
-A file may hold moves that our rules forbid, so `read_sgf` checks them all. It refuses stones without a liberty, moves
-onto stones, suicide and repetitions.
+A file may contain moves that our rules forbid, so `read_sgf` checks all moves. It refuses stones without a liberty,
+moves onto stones, suicide and repetitions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DOUBLE_BYTE = {
 }  # fmt: skip
 _OF_POINTS = {"B", "W", "AB", "AW", "AE"}
 MOST_NAMES = 10
-"""Unknown properties that a warning names."""
+"""The most unknown properties that a warning names."""
 
 Move = tuple[int, int]
 """The player (0 is Black) and the action."""
@@ -50,7 +50,7 @@ Points = Collection[tuple[int, int]]
 
 
 class _Setup(NamedTuple):
-    """The points of a node that get a stone or lose it, as sgfmill counts them, and the player to move."""
+    """The points that gain or lose a stone in a node, in sgfmill's coordinates, and the player to move."""
 
     black: Points = ()
     white: Points = ()
@@ -65,10 +65,10 @@ class GameFile:
     Attributes:
       game: of the file's size and komi.
       setups: positions that the file sets up, each with the number of moves before it; the first is the start.
-      moves: each with its player; one player may move twice in a row.
-      unknown: names of properties in the main line that are none of SGF, sorted; `read_sgf` passes over them.
-      other_komi: the file's komi where the game that was asked for has another, else None.
-      extras: those of variations, names and comments that the file has.
+      moves: each with its player; a player may move twice in a row.
+      unknown: names of properties in the main line that SGF does not define, sorted; `read_sgf` skips them.
+      other_komi: the file's komi if the game that was asked for has a different one, else None.
+      extras: which of variations, names and comments the file contains.
     """
 
     game: Game
@@ -80,7 +80,7 @@ class GameFile:
 
     @property
     def warning(self) -> str:
-        """A sentence about unknown properties and another komi; empty without any."""
+        """A sentence about unknown properties and a different komi; empty if there are none."""
         parts = []
         if self.other_komi is not None:
             parts.append(f"the file's komi is {self.other_komi:g}, and the game is {self.game.name}")
@@ -93,7 +93,7 @@ class GameFile:
         """The last position that is set up before move `number` + 1, and the moves from there to move `number`.
 
         Args:
-          number: of moves, default all.
+          number: of moves; default: all.
 
         Raises:
           InvalidState: the file has fewer moves.
@@ -105,7 +105,7 @@ class GameFile:
         return state, self.moves[first:number]
 
     def position(self, number: int | None = None) -> State:
-        """The position after `number` moves, default all. Boards from before a set-up do not count for ko.
+        """The position after `number` moves (default: all). Boards from before a set-up do not count for ko.
 
         Raises:
           InvalidState: the file has fewer moves.
@@ -131,7 +131,7 @@ def play_as(game: Game, state: State, player: int, action: int) -> State:
 
 
 def on_move(game: Game, state: State, player: int) -> State:
-    """The state with `player` to move; the argument itself if that is so and the game is not over."""
+    """The state with `player` to move; the argument itself if `player` is to move and the game is not over."""
     is_turn = game.to_play(state) == player and not game.is_over(state)
     return state if is_turn else turn_to(state, player)
 
@@ -141,12 +141,13 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
 
     Args:
       source: a path, or the file's bytes.
-      game: Go of the file's size; its komi replaces the file's. Default: size and komi of the file, or komi 0.
-        Some servers write `KM[650]` for 6.5 points, or count stones: `KM[3.75]` and `KM[375]` are 7.5 points.
+      game: a game of Go of the file's size; its komi replaces the file's. Default: the size and komi of the file, or
+        komi 0. Some servers write `KM[650]` for 6.5 points, or count in stones: `KM[3.75]` and `KM[375]` are 7.5
+        points.
 
     Raises:
-      InvalidFile: the file cannot be read, is damaged, or is no SGF of Go. Or it has another size than the game, a
-        chain without liberty in a set-up, or an illegal move; the sentence says which.
+      InvalidFile: the file cannot be read, is damaged, or is not an SGF file of Go. Or it has a different size from the
+        game, a chain without liberties in a set-up, or an illegal move; the message says which.
     """
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
@@ -221,7 +222,7 @@ def write_sgf(
       moves: each with its player.
       result: such as "B+3.5", "W+R" or "0"; None: unknown.
       players: names of Black and White.
-      comments: texts by the number of the move, from 1; 0: the start.
+      comments: texts by number of the move, from 1; 0 is the start.
     """
     marks = stones(start)
     size = len(marks)
@@ -260,7 +261,7 @@ def result_text(state: State) -> str:
 
 
 def _step(node: Any, size: int) -> tuple[_Setup | None, Move | None]:
-    """The set-up of a node and its move, None where it has none.
+    """The set-up of a node and its move, each None if the node has none.
 
     Raises:
       ValueError: a value is malformed, or the node holds both or two moves, which SGF forbids.
@@ -279,7 +280,7 @@ def _step(node: Any, size: int) -> tuple[_Setup | None, Move | None]:
 
 
 def _set_up(game: Game, state: State, setup: _Setup, moves: Sequence[Move]) -> State:
-    """The state after a set-up; without a player to move in the file, the player of the next move is to move."""
+    """The state after a set-up; if the file names no player to move, the player of the next move is to move."""
     following = moves[0][0] if moves else game.to_play(state)
     player = following if setup.turn is None else setup.turn
     if setup.black or setup.white or setup.empty:
@@ -292,10 +293,10 @@ def _set_up(game: Game, state: State, setup: _Setup, moves: Sequence[Move]) -> S
 
 
 def _tidy(tree: Any) -> None:
-    """Rewrites what other programs write in ways that SGF does not know, in the main line of a file.
+    """Corrects, in the main line of a file, forms that other programs write but SGF does not define.
 
     Raises:
-      ValueError: a board that is not square, or names of properties in small letters alone.
+      ValueError: the board is not square, or property names have only lower-case letters.
     """
     root = tree.sequence[0]
     height, colon, width = b"".join(root.get("SZ", [b""])[:1]).strip().partition(b":")
@@ -321,20 +322,20 @@ def _tidy(tree: Any) -> None:
 def _is_encoding(charset: str) -> bool:
     try:
         b"a".decode(charset)
-    except UnicodeDecodeError:  # one that needs more bytes
+    except UnicodeDecodeError:  # a character that needs more bytes
         return True
-    except (LookupError, ValueError):  # also of a codec that makes no text, such as rot13
+    except (LookupError, ValueError):  # also from a codec that does not produce text, such as rot13
         return False
     return True
 
 
 def _tree(raw: bytes) -> Any:
-    """The tree of a file: as UTF-8 where an encoding asks for it, but as it is where it mixes encodings.
+    """The tree of a file: converted to UTF-8 if its encoding requires it, but unchanged if the file mixes encodings.
 
-    It does if its bytes hold more than its text, and each of their values is text by itself.
+    It mixes them if its bytes hold more properties than its text, and each of their values is text by itself.
 
     Raises:
-      ValueError: it has none.
+      ValueError: the file has no tree.
     """
     text = in_utf_8(raw)
     if text is not raw and _size(raw) > _size(text):
@@ -346,7 +347,7 @@ def _tree(raw: bytes) -> Any:
 
 
 def _size(file: bytes) -> int:
-    """Number of properties in a file's main line; 0 if it cannot be read."""
+    """The number of properties in a file's main line; 0 if it cannot be read."""
     try:
         return sum(map(len, main_sequence_iter(parse_sgf_game(file))))
     except ValueError:
@@ -354,10 +355,10 @@ def _size(file: bytes) -> int:
 
 
 def in_utf_8(raw: bytes) -> bytes:
-    """A file of an East Asian encoding as UTF-8: some characters there end in the byte of a backslash or of `]`.
+    """A file in an East Asian encoding as UTF-8: some characters there end in the byte of a backslash or of `]`.
 
-    Programs that escape bytes, not characters, double such a byte. Their files stay, for the parser reads bytes too,
-    and so do files of UTF-8 that name another encoding.
+    Programs that escape bytes, not characters, double such a byte. Their files stay as they are, because the parser
+    reads bytes too. So do files in UTF-8 that name another encoding.
     """
     charsets = {name.strip().lower() for name in _CHARSET.findall(raw)}
     charset = charsets.pop().decode("latin-1") if len(charsets) == 1 else ""
@@ -379,7 +380,7 @@ def _decoded(raw: bytes, charset: str) -> str | None:
 
 
 def _number(root: Any, name: str, default: float) -> float:
-    """A number of the root; the default where its value is empty, as some programs write it."""
+    """A number in the root; the default if its value is empty, as some programs write it."""
     text = root.get_raw(name).decode("ascii", "backslashreplace").strip() if root.has_property(name) else ""
     if not text:
         return default
@@ -390,7 +391,7 @@ def _number(root: Any, name: str, default: float) -> float:
 
 
 def _points(komi: float) -> float:
-    """The points of a komi that may be in hundredths, or in stones of two points each."""
+    """A komi in points, which the file may give in hundredths, or in stones of two points each."""
     stones = komi / 100.0 if komi in _HUNDREDTHS else komi
     return 2.0 * stones if stones in _STONES else stones
 

@@ -1,7 +1,7 @@
 """Liberties, self-atari and eyes on a board of Go, for the priors and patterns of a search.
 
-They read a board record (`engram.games.go.board`) and do not change it. A walk along a chain counts its liberties up to
-two or three, which takes few steps.
+These functions read a board record (`engram.games.go.board`) and do not change it. A walk along a chain counts its
+liberties up to two or three, which takes few steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _15 = np.uint64(15)
 
 @compiled(inline=True)
 def _with_liberty(point, count, first, second):
-    """The count and the first two liberties, with one more."""
+    """The count and the first two liberties, with one more liberty."""
     return count + 1, point if count == 0 else first, point if count == 1 else second
 
 
@@ -33,9 +33,9 @@ def walk_liberties(board, head, stride, excluded, most, count, first, second):
     Args:
       excluded: a point that does not count; 0: none.
       most: 1 to 3.
-      count, first, second: the liberties so far: their number, and the first two of them (0: none).
+      count, first, second: the number of liberties so far, and the first two of them (0: none).
     """
-    # A liberty has four neighbours: a chain of more pseudo-liberties has `most` liberties or more besides `excluded`.
+    # A liberty has four neighbours: a chain with more pseudo-liberties has `most` liberties or more besides `excluded`.
     if np.int64(board.liberties[head]) > 4 * (most - (excluded == _0)):
         return most, first, second
     stone = head
@@ -85,7 +85,7 @@ def is_capture(board, lanes, colour):
 
 @compiled
 def is_self_atari(board, point, colour, stride):
-    """Whether a legal move captures nothing and leaves its chain at most one liberty."""
+    """Whether a legal move captures nothing and leaves its chain with at most one liberty."""
     if is_capture(board, lanes_around(board, point, stride), colour):
         return False
     return liberties_of_move(board, point, colour, stride, 2) < 2

@@ -1,7 +1,7 @@
 """Environments of Gymnasium by name: `game("gymnasium:FrozenLake-v1,is_slippery=true")`, as games of one player.
 
 An environment whose steps follow a table of its own, `env.unwrapped.P`, is played by that table (`model.py`): nature
-moves with exact probabilities. Any other is played by copies of itself (`copies.py`).
+moves with exact probabilities. Any other environment is played by copies of itself (`copies.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from engram.user_files import check_data
 
 PREFIX = "gymnasium"
 HIDDEN = {"Blackjack": "the dealer's second card"}
-"""Information that environments hide from the player, by their names without a version: a copy would show it."""
+"""What environments hide from the player, by their names without a version; a copy would reveal it."""
 _FILE = re.compile(r"[/\\.]|file|path|dir", re.IGNORECASE)
-"""In an option and its text that may name a file: an environment may open it, as those of MuJoCo open `xml_file`."""
+"""Parts of an option or its text that may name a file: an environment may open it, as MuJoCo's open `xml_file`."""
 package = partial(optional_package, "gymnasium", "Gymnasium", "gymnasium")
-"""Gymnasium's module, for a purpose."""
+"""The module of Gymnasium; the argument is the purpose, for the error message."""
 
 
 def environment_game(
@@ -34,20 +34,20 @@ def environment_game(
     """A game from a `gymnasium.Env`, a user's own included.
 
     Args:
-      environment: with discrete actions; it is copied, generators included, and not stepped again.
+      environment: one with discrete actions; it is copied, generators included, and never stepped itself.
       name: in results.
-      max_steps: steps after which the game ends, ≥ 1; the environment may end it before.
-      seed: `environment.reset(seed=seed)` gives the start; None: the environment's present state.
+      max_steps: number of steps after which the game ends, ≥ 1; the environment may end it earlier.
+      seed: `environment.reset(seed=seed)` gives the start; None: the start is the environment's present state.
       discount: γ in (0, 1].
       bounds: of all returns; None: computed from the table `P`, else unknown.
-      draws: number of seeds, 0 to 1,000, of which nature draws one for each step of an environment without a table
-        whose steps draw random numbers. 0: such an environment is refused.
+      draws: number of seeds, 0 to 1,000, of which nature draws one for each step, if an environment has no table and
+        its steps draw random numbers. 0: such an environment is refused.
 
     Raises:
-      InvalidSpecification: actions that are not discrete, or no limit of steps.
+      InvalidSpecification: the actions are not discrete, or there is no limit on steps.
       InvalidGame: the environment cannot be copied, or its steps draw random numbers.
 
-    If only last steps of the table have a reward, and γ is 1, that reward is the game's outcome. Other games have
+    If only last steps in the table have a reward, and γ is 1, that reward is the game's outcome. All other games have
     rewards on the way.
     """
     spaces = package(name).spaces
@@ -100,7 +100,7 @@ def gymnasium(
 
     Raises:
       MissingPackage: Gymnasium, or a package of the environment, is not installed.
-      InvalidSpecification: no such environment or option, or an environment that engram does not play.
+      InvalidSpecification: there is no such environment or option, or engram does not play this environment.
     """
     if environment is None:
         raise InvalidSpecification(f"{PREFIX} needs the name of an environment, such as {PREFIX}:FrozenLake-v1")
@@ -116,7 +116,7 @@ def gymnasium(
 
 
 def _make(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The environment without a limit of steps, and the limit that it is registered with."""
+    """The environment without a limit on steps, and the limit with which it is registered."""
     module = package(name)
     hidden = HIDDEN.get(re.sub(r"-v\d+$", "", environment))
     if hidden:
@@ -143,13 +143,13 @@ def _make(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, An
         raise MissingPackage(f"{name}: {_sentence(error)}") from None
     except InvalidSpecification:
         raise
-    except Exception as error:  # the environment's own code raises any
+    except Exception as error:  # the environment's own code may raise anything
         kind = f"{type(error).__name__}: " if isinstance(error, LookupError) else ""
         raise InvalidSpecification(f"Gymnasium cannot make {name}: {kind}{_sentence(error)}") from None
 
 
 def _typed(environment: str, registered: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Options of an environment, whose classes take any value: each has the type of its default there."""
+    """Options of an environment, each with the type of its default there, because its classes accept any value."""
     from gymnasium.envs.registration import load_env_creator
 
     entry = registered.entry_point

@@ -1,9 +1,9 @@
 """An environment as a game by copies of itself: each simulation begins with a deep copy, and steps it.
 
-A game's copies share all that no step changes: spaces, specifications, a table P. They also share random generators,
-copies of those of the environment and its parts, whose states reveal a step that draws a random number. Such a step is
-refused: each copy would draw the same number, and the search would foresee it. With `draws`, nature draws one of that
-many seeds for the generators before each step.
+A game's copies share everything that no step changes: spaces, specifications, a table P. They also share random
+generators, which are copies of those in the environment and its parts; the generators' states reveal a step that draws
+a random number. Such a step is refused: each copy would draw the same number, and the search would foresee it. With
+`draws`, nature draws one of that many seeds for the generators before each step.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CopyState:
         return twin
 
     def hash(self) -> int:
-        # A hash of the moves so far, because an observation need not show the whole position.
+        # The hash is of the moves so far, because an observation need not show the whole position.
         return derive_seed(self.line)
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ class CopyGame(PythonGame):
 
     Attributes:
       draws, max_steps: the arguments. first_action: the environment's number of action 0.
-      salt: of nature's seeds, from the start, so that two starts have different draws.
+      salt: for nature's seeds, taken from the start, so that two starts have different draws.
 
     Bounds are unknown unless the caller gives them, so a search needs `bounds=learnt`. The hash is that of the moves:
     two lines of moves never count as one position.
@@ -131,14 +131,14 @@ class CopyGame(PythonGame):
         self.name = name
         constants = _constants(environment).items()
         self._shared = {key: part for key, part in constants if not (is_generator(part) or _spaces_in(part))}
-        start = self.copied(environment)  # with generators of its own: the caller's stay as they are
+        start = self.copied(environment)  # with its own generators: the caller's stay as they are
         if {*map(id, layers_of(start))} & {*map(id, layers_of(environment))}:
             raise InvalidGame(f"{name}: __deepcopy__ must return a copy, not the environment itself")
         _own_parts(start, environment)
         inner, self._shared = start.unwrapped, _constants(start)
         spaces = {id(space): space for part in self._shared.values() for space in _spaces_in(part)}.values()
         # Owners without a generator make one at their first draw. An environment does so in a copy, unseen. All copies
-        # share a space, whose new generator tells of the draw.
+        # share a space, so its new generator reveals the draw.
         unseeded = [owner for owner in (inner, *spaces) if getattr(owner, "_np_random", self) is None]
         self._silent_spaces = [] if draws else [owner for owner in unseeded if owner is not inner]
         for owner in unseeded:
@@ -169,7 +169,7 @@ class CopyGame(PythonGame):
         )
 
     def copied(self, environment: Any, memo: dict[int, Any] | None = None) -> Any:
-        """A deep copy of an environment, which shares all that no step changes; `memo` as in `copy.deepcopy`.
+        """A deep copy of an environment, which shares everything that no step changes; `memo` as in `copy.deepcopy`.
 
         Raises:
           InvalidGame: it cannot be copied.
@@ -201,10 +201,10 @@ class CopyGame(PythonGame):
             )
 
     def results(self, answer: Any) -> tuple[Any, float, bool]:
-        """The observation, the reward and the end of an answer of `step`.
+        """The observation, the reward and the end in what `step` returned.
 
         Raises:
-          InvalidGame: it is not that of Gymnasium's interface.
+          InvalidGame: it does not follow Gymnasium's interface.
         """
         if not isinstance(answer, tuple) or len(answer) != 5:
             raise InvalidGame(
@@ -235,7 +235,7 @@ class CopyGame(PythonGame):
             )
 
     def reseed(self, seed: int) -> None:
-        """Sets each of the environment's random generators by a seed of its own from this one."""
+        """Sets each of the environment's random generators by a seed of its own, derived from `seed`."""
         for number, generator in enumerate(self._generators):
             set_seed(generator, derive_seed(seed, number))
 
@@ -254,7 +254,7 @@ class CopyGame(PythonGame):
 
 
 def _spaces_in(part: Any) -> list[Any]:
-    """A space and all those that it is made of; empty for anything else."""
+    """A space and all spaces of which it is made; empty for anything else."""
     from gymnasium import spaces
 
     if not isinstance(part, spaces.Space):
@@ -266,7 +266,7 @@ def _spaces_in(part: Any) -> list[Any]:
 
 
 def layers_of(environment: Any) -> list[Any]:
-    """An environment's wrappers from the outermost, and itself."""
+    """An environment's wrappers, from the outermost inwards, and the environment itself."""
     layers = [environment]
     while layers[-1] is not layers[-1].unwrapped:
         layers.append(layers[-1].env)
@@ -303,15 +303,15 @@ def _constants(environment: Any) -> dict[int, Any]:
 
 
 def _kept(observation: Any) -> Any:
-    """A copy, because the environment may write into its observation; one that cannot be copied is kept itself."""
+    """A copy, because the environment may write into its observation; what cannot be copied is kept itself."""
     try:
         return copy.deepcopy(observation)
-    except Exception:  # as a tensor with a gradient raises, or a generator
+    except Exception:  # such as a tensor with a gradient raises, or a generator
         return observation
 
 
 def shown(observation: Any) -> str:
-    """An observation as text: numbers in full up to 100 of them, else their shape and a digest."""
+    """An observation as text: up to 100 numbers in full, else their shape and a digest."""
     if isinstance(observation, np.ndarray) and observation.size > 100:
         digest = derive_seed(observation.tobytes().hex()) & 0xFFFFFFFF
         return f"observation of {'×'.join(map(str, observation.shape))} numbers, digest {digest:08x}"

@@ -18,9 +18,9 @@ _NO_PARTS = (type, ModuleType, FunctionType, FrameType)
 
 
 def generators_of(environment: Any) -> list[Any]:
-    """The random generators that an environment reaches, but for those of classes, modules and functions."""
+    """The random generators that an environment refers to, except through classes, modules and functions."""
     parts, addresses = [environment], {id(environment)}
-    for part in parts:  # grows on the way
+    for part in parts:  # the list grows in the loop
         for child in gc.get_referents(part) if not is_generator(part) else ():
             is_part = is_generator(child) or (gc.is_tracked(child) and not isinstance(child, _NO_PARTS))
             if is_part and id(child) not in addresses and len(parts) < _MOST_PARTS:
@@ -30,7 +30,7 @@ def generators_of(environment: Any) -> list[Any]:
 
 
 def distinct(parts: list[Any]) -> list[Any]:
-    """The random generators among some parts, each once, and the seed sequences of NumPy's."""
+    """The random generators among some parts, each once, and the seed sequences of NumPy's generators."""
     owners = [part for part in parts if isinstance(part, (np.random.Generator, np.random.RandomState))]
     cores = {id(_core(owner)) for owner in owners}
     parts = [*parts, *(_core(owner).seed_seq for owner in owners)]
@@ -38,12 +38,12 @@ def distinct(parts: list[Any]) -> list[Any]:
 
 
 def is_generator(part: Any) -> bool:
-    """Whether it draws random numbers, or seeds what does."""
+    """Whether a part draws random numbers, or seeds something that does."""
     return isinstance(part, GENERATORS) or _is_torch(part)
 
 
 def state_of(generator: Any) -> Any:
-    """A generator's state, to be compared."""
+    """A generator's state, for comparison."""
     if isinstance(generator, random.Random):
         return generator.getstate()
     if isinstance(generator, np.random.SeedSequence):
@@ -51,7 +51,7 @@ def state_of(generator: Any) -> Any:
     if _is_torch(generator):
         return generator.get_state().numpy().tobytes()
     if isinstance(generator, np.random.RandomState):
-        return pickle.dumps(generator.get_state(legacy=False))  # with a normal number that it has in store
+        return pickle.dumps(generator.get_state(legacy=False))  # includes a normal number that it has in store
     return pickle.dumps(_core(generator).state)  # some states hold arrays
 
 
@@ -71,12 +71,12 @@ def set_seed(generator: Any, seed: int) -> None:
 
 
 def _is_torch(part: Any) -> bool:
-    """Whether it is a generator of PyTorch, which need not be installed."""
+    """Whether a part is a generator of PyTorch, which need not be installed."""
     return type(part).__module__ == "torch._C" and type(part).__name__ == "Generator"
 
 
 def _core(generator: Any) -> Any:
-    """The bit generator of one of NumPy's."""
+    """The bit generator of one of NumPy's generators."""
     if isinstance(generator, np.random.BitGenerator):
         return generator
     return generator._bit_generator if isinstance(generator, np.random.RandomState) else generator.bit_generator

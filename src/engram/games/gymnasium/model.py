@@ -1,7 +1,8 @@
 """An environment as a game by its own table of transitions, `env.unwrapped.P`, which those of `toy_text` have.
 
 `P[state][action]` lists (probability, next state, reward, terminated). A position is the number of a state, the steps
-so far, and an action of several outcomes, of which nature has not yet drawn one. Play never steps the environment.
+so far, and possibly an action with several outcomes, of which nature has not yet drawn one. Play never steps the
+environment.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Table = list[list[list[tuple[float, int, float, bool]]]]
 
 MOST_TRIES = 20
 MOST_STEPS = 20_000
-"""Tries of the actions of one listed result, over all states: 0.2 s."""
+"""The number of tries for actions with one listed result, over all states: 0.2 s."""
 _ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -35,11 +36,11 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 def transitions(environment: Any) -> Table | None:
     """The table of an environment whose steps follow it; None for any other.
 
-    A copy is stepped, wrappers included: in each state each action, until every result that the table lists has come,
-    at most `MOST_TRIES` times. Actions of one listed result are tried as often; in large tables they share `MOST_STEPS`
-    steps, one each at least. A result that is not listed shows that the table is incomplete, as in Taxi with
-    `fickle_passenger`, or that a wrapper changes actions or rewards, or truncates. Observations play no part, nor do
-    limits of steps, see `steps_left`.
+    A copy is stepped, wrappers included: in each state, each action is tried until every result that the table lists
+    has occurred, at most `MOST_TRIES` times. Actions with one listed result are tried `MOST_TRIES` times; in large
+    tables they share `MOST_STEPS` steps, at least one each. A result that is not listed shows that the table is
+    incomplete, as in Taxi with `fickle_passenger`, or that a wrapper changes actions or rewards, or truncates.
+    Observations play no part, nor do limits on steps; for these see `steps_left`.
     """
     source: Any = getattr(environment.unwrapped, "P", None)
     try:
@@ -57,13 +58,13 @@ def transitions(environment: Any) -> Table | None:
         is_complete = all(
             _is_followed(trial, table[state][action], state, action, sure_tries) for state, action in places
         )
-    except Exception:  # as a table of another form raises, or a wrapper; then the environment itself is played
+    except Exception:  # a table of another form may raise, or a wrapper; the environment itself is then played
         return None
     return table if is_complete else None
 
 
 def steps_left(environment: Any, most: int) -> int:
-    """Steps, 1 to `most`, after which the first of an environment's limits truncates."""
+    """The number of steps, 1 to `most`, after which the first of an environment's limits truncates."""
     left = [layer._max_episode_steps - (layer._elapsed_steps or 0) for layer in _limits(environment)]
     return max(1, min([most, *left]))
 
@@ -77,7 +78,7 @@ def _limits(environment: Any) -> list[Any]:
 def _is_followed(
     environment: Any, outcomes: list[tuple[float, int, float, bool]], state: int, action: int, sure_tries: int
 ) -> bool:
-    """Whether steps of an action have results that the table lists; `sure_tries` steps where it lists one."""
+    """Whether steps of an action have only results that the table lists; takes `sure_tries` steps if it lists one."""
     core, results = environment.unwrapped, {outcome[1:] for outcome in outcomes}
     is_sure, to_come = len(results) == 1, set(results)
     for _ in range(sure_tries if is_sure else MOST_TRIES):
@@ -139,7 +140,7 @@ class ModelState:
         return 0.0 if self.game.pays_on_the_way else self.gain
 
     def rollout(self, seed: int) -> float:
-        """The return of uniformly random actions to the end, in which nature draws."""
+        """The return of uniformly random actions to the end, with nature's moves drawn."""
         game, place, intent, draw = self.game, self.place, self.intent, random.Random(seed).random
         total, factor = 0.0, 1.0
         for _ in range(game.max_steps - self.steps):
@@ -166,7 +167,7 @@ class ModelState:
     def hash(self) -> int:
         game = self.game
         number = (self.place * (game.max_steps + 1) + self.steps) * (game.num_choices + 1) + self.intent + 1
-        end = hash((1, self.outcome())) if self.over else 0  # a place may be an end of several worths
+        end = hash((1, self.outcome())) if self.over else 0  # a place may be an end with several outcomes
         return (number * _ODD + end) & _MASK
 
     def __str__(self) -> str:
@@ -228,7 +229,7 @@ class ModelGame(PythonGame):
         """The position in a state of the environment after some steps.
 
         Raises:
-          InvalidParameter: no such state, or not a number of steps that leaves one to play.
+          InvalidParameter: there is no such state, or the number of steps does not leave one to play.
         """
         check_whole("place", place, 0, len(self.table) - 1)
         check_whole("steps", steps, 0, self.max_steps - 1)
@@ -236,7 +237,7 @@ class ModelGame(PythonGame):
         return state
 
     def picture(self, place: int) -> str:
-        """The environment's own picture in text, with coloured parts in brackets; empty if it has none."""
+        """The environment's own picture as text, with coloured parts in brackets; empty if it has none."""
         core = self._environment.unwrapped
         if core.render_mode != "ansi":
             return ""

@@ -1,13 +1,13 @@
 """Heuristics of line games for search by depth: estimates of an unfinished position's value.
 
-A heuristic is a compiled function `(state) -> float64` in (-1, 1) for player 0, like a game's `outcome`. Both take the
-difference d of the players' counts and scale it to 0.99·d / (s + |d|); minimax uses only the order.
+A heuristic is a compiled function `(state) -> float64` in (-1, 1) for player 0, like a game's `outcome`. Both
+heuristics take the difference d of the players' counts and scale it to 0.99·d / (s + |d|); minimax uses only the order.
 
 * naive, s = 8: "the amount of tokens in a row minus the opponent's amount in a row"; the source says no more. Here
-  every segment of 2 … run-1 adjacent stones in a line counts one, open or blocked: three in a row are two segments of
-  2 and one of 3.
+  every segment of 2 … run-1 adjacent stones in a line counts as one, open or blocked: three in a row are two segments
+  of 2 and one of 3.
 * potential, s = 4^(run-1): every window of `run` cells in a line with n ≥ 1 stones of one player and none of the other
-  counts 4^(n-1). This is a common count of open windows, without a source.
+  counts as 4^(n-1). This is a common count of open windows, for which we have no source.
 
 Source of `naive`: the thesis on temporal-difference search in Connect-4, §4 (Minimax).
 """
@@ -45,7 +45,7 @@ def _step(direction, height):
 
 @compiled
 def _segments(board, height, run):
-    """Segments of 2 … run-1 adjacent stones, in all four directions."""
+    """The number of segments of 2 … run-1 adjacent stones, in all four directions."""
     count = np.int64(0)
     for direction in range(4):
         step = _step(direction, height)
@@ -193,7 +193,7 @@ def line_heuristic(game: Game, name: str) -> Callable[..., Any]:
     """The heuristic `name` for a line game, as a function over its record.
 
     Raises:
-      InvalidParameter: another game, or no such heuristic.
+      InvalidParameter: the game is not a line game, or there is no such heuristic.
     """
     if not is_line_game(game):
         raise InvalidParameter(f"heuristics of line games do not read the states of {game.name}")

@@ -21,7 +21,7 @@ state_dtype = np.dtype(
         ("run", np.int64),
         ("gravity", np.int64),
         ("num_moves", np.int64),
-        ("winner", np.int64),  # -1 without a winner
+        ("winner", np.int64),  # -1 if there is no winner
         ("height", np.uint8, (24,)),  # stones in each column, with gravity only
         ("free", np.uint16, (CELLS,)),  # scratch of a rollout: playable actions
     ]
@@ -37,7 +37,7 @@ def _has(stones, player, bit, bits):
 
 @compiled
 def _wins_at(state, player, bit):
-    """Whether the stone of `player` at `bit` stands in a run."""
+    """Whether the stone of `player` at `bit` is part of a run."""
     stones = state.stones
     height = state.rows + 1
     bits = height * state.columns
@@ -204,7 +204,7 @@ def initial(rows: int, columns: int, run: int, gravity: bool) -> np.ndarray:
 
 
 def stones_of(state: np.ndarray) -> tuple[int, int]:
-    """Stones of player 0 and of player 1 as integers in the layout of `one_word`."""
+    """The stones of player 0 and of player 1, as integers in the layout of `one_word`."""
     first, second = (
         sum(int(word) << (64 * number) for number, word in enumerate(state["stones"][player])) for player in (0, 1)
     )

@@ -1,11 +1,11 @@
 """Line games (m,n,k): the first player with `run` stones in a row wins; with or without gravity.
 
-`line(rows=6, columns=7, run=4, gravity=True)` is Connect-4, `line(3, 3, 3)` tic-tac-toe. A run longer than `run` wins
-too. Boards of (rows+1)·columns ≤ 64 bits use the one-word code of this file; larger ones use `many_words`.
+`line(rows=6, columns=7, run=4, gravity=True)` is Connect-4, `line(3, 3, 3)` tic-tac-toe. A longer row also wins. Boards
+of (rows+1)·columns ≤ 64 bits use the one-word code of this file; larger boards use `many_words`.
 
 The bit of row r from the top and column c is (rows-1-r) + c·(rows+1). The spare bit on top of each column stays
-empty, so that shifted words never join two columns. A run in direction d is a bit that survives AND-ing the word with
-itself shifted by d, 2d, …; d ∈ {1, rows, rows+1, rows+2}.
+empty, so that shifted words never join two columns. There is a run in direction d if a bit survives AND-ing the word
+with itself shifted by d, 2d, …; d ∈ {1, rows, rows+1, rows+2}.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ state_dtype = np.dtype(
         ("bottom", np.uint64),  # lowest cell of each column; 0 without gravity
         ("flip", np.uint64),  # 0 with gravity, all ones without
         ("cells", np.uint64),  # all cells of the board
-        ("height", np.uint64),  # rows + 1: bits a column
+        ("height", np.uint64),  # rows + 1: bits per column
         ("run", np.uint64),
     ]
 )
@@ -55,7 +55,7 @@ def _run_along(board, step, run):
 
 @compiled(inline=True)
 def has_run(board, height, run):
-    """Whether a word of stones holds `run` in a row (run ≥ 2)."""
+    """Whether a word of stones contains `run` in a row (run ≥ 2)."""
     return (
         _run_along(board, height, run)
         | _run_along(board, height - _1, run)
@@ -66,7 +66,7 @@ def has_run(board, height, run):
 
 @compiled(inline=True)
 def playable(stones, bottom, flip, cells):
-    """The playable cells: one in each column with gravity, else all empty ones."""
+    """The playable cells: with gravity one in each column, else all empty cells."""
     return ((stones + bottom) ^ flip) & cells
 
 
@@ -206,7 +206,7 @@ def rollout_moves(state, rng, moves):
 
 
 def heavy_rollout(state, rng):
-    """A rollout whose moves win at once if possible, else prevent a loss, else are uniform."""
+    """A rollout whose moves win at once if possible, else prevent a loss, and are otherwise uniform."""
     return _play_out(state, rng, nowhere(), False, True)
 
 
@@ -242,13 +242,13 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
 
     Args:
       rows, columns: size of the board, 1 to 24 each.
-      run: stones in a row that win, 2 to the longer side.
+      run: number of stones in a row that win, from 2 to the length of the longer side.
       gravity: whether stones fall to the lowest empty cell of a column; an action is then a column, 0 … columns-1,
         written 1 … columns. Without gravity an action is row·columns + column, row 0 on top.
-      name: in results; default has all parameters.
+      name: in results; the default shows all parameters.
 
     Raises:
-      InvalidSpecification: a size out of range.
+      InvalidSpecification: a size is out of range.
 
     Cost: boards of (rows+1)·columns ≤ 64 bits play 2-3 times faster than larger ones.
     """

@@ -15,7 +15,7 @@ Marks = Callable[[np.ndarray], str]
 
 
 def action_names(rows: int, columns: int, gravity: bool) -> list[str]:
-    """Names of actions: with gravity the column from 1, else its letter and the row from below."""
+    """Names of actions: with gravity the column, from 1; else the column's letter and the row, from below."""
     if gravity:
         return [str(column + 1) for column in range(columns)]
     return [f"{LETTERS[column]}{rows - row}" for row in range(rows) for column in range(columns)]
@@ -94,13 +94,13 @@ def parser(
 
 
 def _has_run(stones: int, rows: int, run: int) -> bool:
-    """Whether `run` stones stand in a row; the bit above each column is 0, so that no row crosses it."""
+    """Whether there are `run` stones in a row; the bit above each column is 0, so that no row crosses it."""
     steps = (1, rows, rows + 1, rows + 2)
     return any(reduce(int.__and__, (stones >> step * place for place in range(run))) for step in steps)
 
 
 def _row(line: str) -> str:
-    """The marks of a line of a diagram; empty for a line that is no row."""
+    """The marks in a line of a diagram; empty for a line that is not a row."""
     words = line.upper().split()
     marks = "".join(words[1:] if len(words) > 1 and words[0].isdecimal() else words)
     return marks if set(marks) <= set("XO.") else ""

@@ -51,7 +51,7 @@ def mirrored(word, height, columns):
 def winning_cells(stones, height, run):
     """Cells, empty or not, and bits outside the board, where a stone added to `stones` makes a run.
 
-    `height` is the number of bits of a column, rows + 1, and so the step to the next column.
+    `height` is the number of bits in a column, rows + 1, and thus the step to the next column.
     """
     cells = completing(stones, height, run) | completing(stones, height - _1, run)
     return cells | completing(stones, height + _1, run) | completing(stones, _1, run)

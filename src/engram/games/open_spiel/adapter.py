@@ -26,9 +26,9 @@ _SEPARATORS = " ,\t\r\n"
 FREED_CLONES = ("morpion_solitaire",)
 """Games of OpenSpiel whose clones read memory that their originals have freed."""
 SMALLER_OUTCOMES = {"maedn": 1.0}
-"""The largest outcome of two players, where OpenSpiel declares that of four."""
+"""The largest outcome with two players, where OpenSpiel declares the one with four."""
 TRIAL_MOVES = 200
-"""Random moves that a new game must pass: during a search, a rule that fails ends the process."""
+"""The number of random moves that a new game must survive: in a search, a failing rule would end the process."""
 
 
 class OpenSpielState:
@@ -67,14 +67,14 @@ class OpenSpielState:
         return (root.total_reward if root.player == game.first else -root.total_reward) / game.scale
 
     def played_out(self, seed: int) -> float:
-        """A rollout in Python, for games whose rewards on the way OpenSpiel's search refuses."""
+        """A rollout in Python, for games with rewards on the way, which OpenSpiel's search refuses."""
         draws = random.Random(seed)
         while not self.state.is_terminal():
             self.state.apply_action(random_move(self.state, draws))
         return self.outcome()
 
     def encode(self) -> np.ndarray:
-        # Many of OpenSpiel's tensors lack the player to move, so one more plane shows it.
+        # Many of OpenSpiel's tensors do not show the player to move, so one more plane does.
         assert self.game.planes_shape is not None
         _, height, width = self.game.planes_shape
         values = self.state.observation_tensor(self.state.current_player())
@@ -101,7 +101,7 @@ class ChanceState(OpenSpielState):
         return [weights[action] for action in self.legal_actions()]
 
     def rollout(self, seed: int) -> float:
-        # OpenSpiel's search takes a root where a player moves.
+        # OpenSpiel's search accepts only a root where a player moves.
         draws = random.Random(seed)
         while self.state.is_chance_node():
             self.state.apply_action(random_move(self.state, draws))
@@ -120,28 +120,29 @@ class OpenSpielGame(PythonGame):
     """A game of OpenSpiel.
 
     Args:
-      spiel: from `pyspiel.load_game`.
+      spiel: the game from `pyspiel.load_game`.
       name: `engram.game(name)` makes the game again.
 
     Attributes:
       spiel: the argument.
       first: OpenSpiel's number of the first player, here player 0; where nature moves first, OpenSpiel's player 0.
-      scale: the largest outcome of two players, by which outcomes are divided; 1 for one player, whose outcomes are
+      scale: the largest outcome with two players, by which outcomes are divided; 1 for one player, whose outcomes are
         OpenSpiel's own.
       pays_on_the_way: whether the game has rewards before its end.
 
-    The outcome is OpenSpiel's return of the whole game, with rewards on the way in it. One player's bounds are then
-    unknown, because returns of 2048 leave those that OpenSpiel declares.
+    The outcome is OpenSpiel's return of the whole game, which includes rewards on the way. With such rewards, one
+    player's bounds are unknown, because returns of 2048 exceed the bounds that OpenSpiel declares.
 
     Positions with the same text and player to move have the same `hash`; a tree is reused only if their histories are
-    equal too. The names of moves are OpenSpiel's, which depend on the position, or the numbers of actions.
+    equal too. The names of moves are OpenSpiel's, which depend on the position, or else the numbers of the actions.
 
     Raises:
-      InvalidSpecification: not a game of perfect information for one player, or for two in turn with opposite aims.
-      InvalidGame: too many actions, an initial state that is over, a board too large to draw, chance that OpenSpiel
-        does not declare, or a position without a move that is not over.
+      InvalidSpecification: it is not a game of perfect information for one player, or for two who take turns, with
+        opposite aims.
+      InvalidGame: there are too many actions, the initial state is over, the board is too large to draw, there is
+        chance that OpenSpiel does not declare, or a position has no move but is not over.
 
-    Cost: about ten calls into Python a simulation, 1 µs each, besides OpenSpiel's own time.
+    Cost: about ten calls into Python per simulation, 1 µs each, besides OpenSpiel's own time.
     """
 
     names_need_state = True
@@ -172,7 +173,7 @@ class OpenSpielGame(PythonGame):
             name,
             lambda: state(self, spiel.new_initial_state()),
             num_actions=max(spiel.num_distinct_actions(), spiel.max_chance_outcomes()),
-            # Hex with a swap has one move more than OpenSpiel declares.
+            # Hex with a swap has one more move than OpenSpiel declares.
             max_moves=spiel.max_game_length() + (spiel.max_chance_nodes_in_history() if has_chance else 0) + 1,
             is_over=OpenSpielState.is_over,
             rollout=state.played_out if self.pays_on_the_way else state.rollout,
@@ -192,7 +193,7 @@ class OpenSpielGame(PythonGame):
             raise InvalidGame(f"{name}: OpenSpiel cannot draw a board so large") from None
 
     def state(self, spiel_state: Any) -> OpenSpielState:
-        """A position from a `pyspiel.State` of this game, which is copied.
+        """A position made from a copy of a `pyspiel.State` of this game.
 
         Raises:
           InvalidState: a state of another game.
@@ -224,7 +225,7 @@ class OpenSpielGame(PythonGame):
         current = self.initial_state() if state is None else state.copy()
         names: list[str] = []
         for number, action in enumerate(actions):
-            if action not in current.legal_actions():  # recorded by an OpenSpiel with other rules or numbers
+            if action not in current.legal_actions():  # recorded by a version of OpenSpiel with other rules or numbers
                 return names + [str(later) for later in actions[number:]]
             names.append(_name(current, action))
             current.play(action)
@@ -254,10 +255,10 @@ class OpenSpielGame(PythonGame):
         return moves
 
     def parse_state(self, diagram: str) -> OpenSpielState:
-        """The position of a text, such as FEN in chess, for games that have such texts.
+        """The position that a text describes, such as a FEN in chess, for games that have such texts.
 
         Raises:
-          InvalidState: OpenSpiel cannot read it, or reads another position in it.
+          InvalidState: OpenSpiel cannot read the text, or reads a different position from it.
         """
         # The command line turns '/' into line breaks.
         for text in (diagram.strip(), "/".join(diagram.split("\n")).strip()):
@@ -266,7 +267,7 @@ class OpenSpielGame(PythonGame):
                     state = self.spiel.new_initial_state(text)
             except (RuntimeError, ValueError):
                 continue
-            # Some games take any text for their usual start.
+            # Some games read any text as their usual start.
             if str(state).strip() == text:
                 return self._kind(self, state)
         raise InvalidState(f"{self.name}: OpenSpiel reads no position in this text; give the moves instead")
@@ -284,10 +285,10 @@ class OpenSpielGame(PythonGame):
                 state = self.spiel.new_initial_state()
 
     def _first_move(self, text: str, state: OpenSpielState) -> tuple[int, int]:
-        """The legal move at the start of a text and the length of its name, which may have spaces and commas."""
+        """The legal move at the start of a text, and the length of its name, which may contain spaces and commas."""
         legal = state.legal_actions()
         names = {_name(state, action): action for action in legal}
-        counts = Counter(map(str.lower, names))  # bxc5 is the pawn's, Bxc5 the bishop's
+        counts = Counter(map(str.lower, names))  # bxc5 is a pawn's move, Bxc5 a bishop's
         lowered = {name.lower(): action for name, action in names.items() if counts[name.lower()] == 1}
         numbers = {str(action): action for action in legal}
         for actions, line in ((names, text), (lowered, text.lower()), (numbers, text)):
@@ -311,7 +312,7 @@ def open_spiel(game: Specification | str | int | None = None) -> OpenSpielGame:
 
     Raises:
       MissingPackage: OpenSpiel is not installed.
-      InvalidSpecification: no such game or parameter, or a game that engram does not play.
+      InvalidSpecification: there is no such game or parameter, or engram does not play this game.
     """
     # OpenSpiel has a game called 2048, which reads as a number.
     specification = Specification(str(game)) if isinstance(game, str | int) else game
@@ -340,7 +341,7 @@ def _name(state: OpenSpielState, action: int) -> str:
 
 
 def _planes_shape(spiel: Any) -> tuple[int, int, int] | None:
-    """Shape of the observation tensor as planes, with one for the player to move; None without such a tensor."""
+    """The shape of the observation tensor as planes, plus one for the player to move; None without such a tensor."""
     if not spiel.get_type().provides_observation_tensor:
         return None
     shape = list(spiel.observation_tensor_shape())

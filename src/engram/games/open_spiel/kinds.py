@@ -17,16 +17,16 @@ from engram.user_files import check_data
 
 PREFIX = "openspiel"
 _FILE = re.compile("file|root|path")
-"""In the name of a parameter that names a file, which OpenSpiel opens."""
+"""Parts of the name of a parameter that names a file, which OpenSpiel would open."""
 _SIDES = {"rows", "columns", "num_rows", "num_cols", "height", "width", "m", "n"}
 _FREE = re.compile("seed|max_|horizon|winscore")
 _MOST, _MOST_CELLS = 1000, 4096
 package = partial(optional_package, "pyspiel", "OpenSpiel", "openspiel")
-"""OpenSpiel's module, for a purpose."""
+"""The module of OpenSpiel; the argument is the purpose, for the error message."""
 
 
 def playable() -> list[str]:
-    """Names of OpenSpiel's games that engram plays, without transformations of games, such as `misere`.
+    """Names of the games of OpenSpiel that engram plays, except transformations of games, such as `misere`.
 
     Raises:
       MissingPackage: OpenSpiel is not installed.
@@ -36,9 +36,9 @@ def playable() -> list[str]:
 
 
 def _reasons(kind: Any, players: int) -> list[str]:
-    """The reasons to refuse a kind of game for so many players."""
+    """The reasons to refuse a kind of game for `players` players."""
     dynamics, chance, information = kind.Dynamics, kind.ChanceMode, kind.Information
-    # Without chance a single player can compute all hidden information from the rules.
+    # Without chance, a single player can compute all hidden information from the rules.
     is_puzzle = players == 1 and kind.chance_mode == chance.DETERMINISTIC
     reasons = {
         f"is for {players} players": players > 2,
@@ -51,13 +51,13 @@ def _reasons(kind: Any, players: int) -> list[str]:
 
 
 def refusal(spiel: Any) -> str:
-    """The reasons to refuse a game, as a phrase that follows its name; empty without a reason."""
+    """The reasons to refuse a game, as a phrase that follows its name; empty if there are none."""
     *others, last = _reasons(spiel.get_type(), spiel.num_players()) or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
-    """Name and parameters for `pyspiel.load_game`; a game among the parameters is a dictionary with its name.
+    """The name and parameters for `pyspiel.load_game`; a game among the parameters is a dictionary with its name.
 
     Raises:
       InvalidSpecification: no such game or parameter, or an invalid value.
@@ -72,7 +72,7 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
         )
     defaults: Mapping[str, Any] = kinds[specification.name].parameter_specification
     bound = specification.bind({key: None if isinstance(value, dict) else value for key, value in defaults.items()})
-    # Without defaults, because some of OpenSpiel's depend on other parameters.
+    # Defaults are left out, because some of OpenSpiel's depend on other parameters.
     named = set(list(defaults)[: len(specification.positional)]) | set(specification.options)
     parameters = {key: bound[key] for key in defaults if key in named}
     for key, value in parameters.items():
@@ -89,7 +89,7 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
     size = {**defaults, **parameters}.get("size", 1)
     sides = [value for key, value in parameters.items() if key in _SIDES]
     cells = math.prod(sides) if sides else parameters.get("board_size", size) ** parameters.get("dims", 2)
-    if cells > _MOST_CELLS:  # OpenSpiel would hold the interpreter, and take all memory
+    if cells > _MOST_CELLS:  # OpenSpiel would block the interpreter, and take all memory
         raise InvalidSpecification(f"{specification.name}: a board has at most {_MOST_CELLS} cells")
     return specification.name, parameters
 
@@ -111,4 +111,4 @@ def quiet() -> Iterator[None]:
             os.dup2(stderr, 2)
             os.close(stderr)
         messages.seek(0)
-        os.write(2, messages.read())  # without an error: warnings
+        os.write(2, messages.read())  # if there was no error, these are warnings

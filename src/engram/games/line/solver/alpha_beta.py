@@ -1,8 +1,8 @@
 """The compiled search of the perfect solver: null-window negamax on bitboards, suspendable at any node.
 
-One kernel, `advance`, serves every board of `stones`. All its state is in arrays (`search`, `frames`, `moves`) and none
-on the machine's stack: it stops after a number of nodes, and the next call continues at the same node. So a search in
-slices visits the same nodes as an uninterrupted one.
+One kernel, `advance`, serves every board of `stones`. All its state is in arrays (`search`, `frames`, `moves`), and
+none on the machine's stack: it stops after a given number of nodes, and the next call continues at the same node. So a
+search in slices visits the same nodes as an uninterrupted search.
 
 Words are uint64, scores int64; the two are never mixed. `remaining` is the number of empty cells. Scores are those of
 `engram.games.line.solver.solver`: a win with the next stone scores (remaining + 1) // 2, the highest possible score.
@@ -19,10 +19,10 @@ from engram.native.jit import compiled
 from engram.rng import GOLDEN
 
 MAX_DEPTH = 64
-"""Most frames of a search: one for each cell of the largest board."""
+"""The most frames in a search: one for each cell of the largest board."""
 
 POOL_SIZE = MAX_DEPTH * 32
-"""Most waiting moves: a board has at most 32 columns, or 25 free cells without gravity."""
+"""The most waiting moves: a board has at most 32 columns, or 25 free cells without gravity."""
 
 SEARCH = np.dtype(
     [
@@ -38,7 +38,7 @@ SEARCH = np.dtype(
         ("mask", np.uint64),
         ("threats", np.uint64),  # cells where one more stone of the opponent makes a run
         ("alpha", np.int64),  # its question: is the score above this?
-        ("num_nodes", np.int64),  # nodes entered for this batch, and one for each position started
+        ("num_nodes", np.int64),  # nodes entered for this batch, plus one for each position started
         ("shift", np.uint64),  # 64 minus the exponent of the table's length, a power of two
         ("weak", np.int64),  # 1: decide only the winner, so that scores are -1, 0 or 1
     ]
@@ -53,7 +53,7 @@ FRAME = np.dtype(
         ("key", np.uint64),
         ("alpha", np.int64),
         ("best", np.int64),
-        ("low", np.int64),  # bounds from before the search of its moves
+        ("low", np.int64),  # bounds from before its moves were searched
         ("high", np.int64),
         ("next", np.int64),  # moves[first:next] are not searched yet; the last one is next
         ("first", np.int64),
@@ -88,7 +88,7 @@ def _key(board, me, mask, remaining):
         word = me | (mask << np.uint64(32))
         other_mask = mirrored(mask, board.step, board.columns)
         word = min(word, mirrored(me, board.step, board.columns) | (other_mask << np.uint64(32)))
-    return word * GOLDEN  # odd, so that this is invertible
+    return word * GOLDEN  # the factor is odd, so this is invertible
 
 
 @compiled(inline=True)
@@ -110,7 +110,7 @@ def _store_bounds(table, shift, key, low, high):
 
 @compiled(inline=True)
 def _bounds(board, table, shift, me, mask, threats, alpha):
-    """Bounds of a node before a search of its moves: (low, high, moves worth a search, key).
+    """Bounds of a node before its moves are searched: (low, high, moves worth searching, key).
 
     The mover cannot win at once: the last move did not allow it. Moves and key are set only if low <= alpha < high.
     """
@@ -138,7 +138,7 @@ def _bounds(board, table, shift, me, mask, threats, alpha):
 
 @compiled(inline=True)
 def _push_moves(board, moves, first, me, mask, possible):
-    """Writes the moves of `possible` from `moves[first]` on, the most promising last; returns their end.
+    """Writes the moves in `possible` from `moves[first]` on, the most promising last; returns the end of the list.
 
     A move with more winning cells is more promising; among equals, a more central one.
     """
@@ -163,10 +163,10 @@ def _push_moves(board, moves, first, me, mask, possible):
 
 @compiled
 def _answer(board, search, frames, moves, table, stop):
-    """Continues with the open question; returns True at its answer, False at `stop` nodes.
+    """Continues with the open question; returns True once it is answered, False at `stop` nodes.
 
     The question is whether the score of the root is above `search.question`. The answer, `search.result`, is a lower
-    bound of the score if it is above the question, else an upper bound.
+    bound on the score if it is above the question, else an upper bound.
     """
     me, mask, threats, alpha = search.me, search.mask, search.threats, search.alpha
     depth, num_nodes, shift = search.depth, search.num_nodes, search.shift
@@ -215,7 +215,7 @@ def _answer(board, search, frames, moves, table, stop):
 
 @compiled
 def _begin(board, search, me, mask):
-    """Bounds of a position's score without a search."""
+    """Sets bounds on a position's score without a search."""
     remaining = np.int64(popcount(board.full ^ mask))
     low = -(remaining // 2)
     high = (remaining - 1) // 2
@@ -235,7 +235,7 @@ def _begin(board, search, me, mask):
 def _ask(board, search, me, mask):
     """Sets the next question about a position: the middle of its bounds, or half the outer bound if farther out.
 
-    Questions about a quick end are cheap, because they prune much, so they come first.
+    Questions about a quick end come first: they are cheap, because they prune much.
     """
     low, high = search.low, search.high
     question = (low + high) >> 1
@@ -258,7 +258,7 @@ def advance(board, search, frames, moves, table, batch, max_nodes):
     Args:
       board, search, frames, moves: records and arrays of the types above; `search` starts with `shift`, `weak`, zeros.
       table: uint64 words, a power of two of them, at least 2**16.
-      batch: possible positions, which receive their scores.
+      batch: positions, which must be possible; they receive their scores.
     """
     stop = search.num_nodes + max_nodes
     while search.position < len(batch):

@@ -1,7 +1,7 @@
 """Perfect play on line boards: exact scores for Connect-4, tic-tac-toe and their relatives.
 
 A board has `rows` x `columns` cells; the first player with `run` stones in a row, a column or a diagonal wins. With
-gravity a stone falls to the lowest free cell of its column (Connect-4); without, every free cell is playable
+gravity, a stone falls to the lowest free cell of its column (Connect-4); without gravity, every free cell is playable
 (tic-tac-toe).
 
 A position is two words: `me`, the stones of the player to move, and `mask`, all stones. The bit of the cell in row r
@@ -52,7 +52,7 @@ _CHECK_CHUNK = 1 << 18
 
 
 class LimitReached(TooLarge):
-    """A solver reached its limit of nodes or seconds before it had the score."""
+    """A solver reached its limit on nodes or seconds before it had the score."""
 
 
 class Solver:
@@ -60,21 +60,21 @@ class Solver:
 
     Args:
       rows, columns: size of the board, in cells.
-      run: stones in a row that win.
+      run: number of stones in a row that win.
       gravity: whether stones fall to the bottom of their column.
       table_bytes: memory for the transposition table, at least 512 KiB, allocated at once; the number of its 8-byte
-        entries is a power of two. It changes time, never results.
+        entries is a power of two. The size changes the time, never the results.
       max_nodes: maximum number of positions searched in one call, 0 for no limit.
-      max_seconds: most seconds of one call, 0 for no limit. Compiling does not count.
+      max_seconds: maximum number of seconds for one call, 0 for no limit. Compiling does not count.
 
-    Ctrl-C interrupts every method that solves within about 0.1 s. At a limit these methods raise `LimitReached`. The
-    table keeps all results so far, so the next call takes less time. Several threads may use one solver, in turns.
+    Within about 0.1 s, Ctrl-C interrupts every method that solves. At a limit these methods raise `LimitReached`. The
+    table keeps all results so far, so the next call takes less time. Several threads may use one solver, in turn.
 
     Impossible positions (a floating stone, wrong numbers of stones, two winners) are refused. Some positions that pass
     these checks still cannot be reached by any order of moves.
 
     Raises:
-      InvalidParameter, InvalidLimit: a size, run or limit out of range.
+      InvalidParameter, InvalidLimit: a size, run or limit is out of range.
       TooLarge: the board is too large for this solver.
 
     Cost: about 10 million positions a second. Connect-4 from the empty board takes a few minutes, after 8 stones about
@@ -119,7 +119,7 @@ class Solver:
         self._slice = _FIRST_SLICE
         self._lock = threading.Lock()
         self.num_nodes = 0
-        """Positions searched in all calls."""
+        """The number of positions searched in all calls."""
 
     def _make_board(self) -> Any:
         rows, columns = self.rows, self.columns
@@ -145,7 +145,7 @@ class Solver:
     # ------------------------------------------------------------------------------- positions
 
     def legal_actions(self, me: int, mask: int) -> list[int]:
-        """The legal actions in rising order; none if the game is over."""
+        """The legal actions in ascending order; none if the game is over."""
         me, mask = self._checked_one(me, mask)
         if self._is_won(me, mask):
             return []
@@ -199,7 +199,7 @@ class Solver:
     # --------------------------------------------------------------------------------- solving
 
     def score(self, me: int, mask: int) -> int:
-        """Exact score of a position, a finished game included, for the player to move."""
+        """The exact score of a position, even of a finished game, for the player to move."""
         return int(self.scores([me], [mask])[0])
 
     def scores(self, me: ArrayLike, mask: ArrayLike) -> NDArray[np.int64]:
@@ -207,7 +207,7 @@ class Solver:
         return self._solve(*self._checked(me, mask), weak=False)
 
     def value(self, me: int, mask: int) -> int:
-        """+1 if the player to move wins, -1 if the opponent wins, 0 for a draw. Never slower than the score."""
+        """+1 if the player to move wins, -1 if the opponent wins, 0 for a draw. It is never slower than `score`."""
         return int(self.values([me], [mask])[0])
 
     def values(self, me: ArrayLike, mask: ArrayLike) -> NDArray[np.int64]:
@@ -215,7 +215,7 @@ class Solver:
         return self._solve(*self._checked(me, mask), weak=True)
 
     def action_scores(self, me: int, mask: int) -> NDArray[np.int64]:
-        """Exact score of every action for the player to move; `ILLEGAL` for an illegal action.
+        """The exact score of every action for the player to move; `ILLEGAL` for an illegal action.
 
         An action's score is minus the score of the position after it. A finished game has no legal action.
         """
@@ -229,7 +229,7 @@ class Solver:
         return scores
 
     def best_actions(self, me: int, mask: int) -> NDArray[np.int64]:
-        """All actions of the best exact score, in rising order; none if the game is over."""
+        """All actions with the best exact score, in ascending order; none if the game is over."""
         scores = self.action_scores(me, mask)
         return np.flatnonzero((scores == scores.max()) & (scores != ILLEGAL))
 
@@ -247,7 +247,7 @@ class Solver:
             batch["me"], batch["mask"] = me, mask
             records = self._board, search, self._frames, self._moves, self._table
             if not self.num_nodes:
-                alpha_beta.advance(*records, batch[:0], 1)  # compiles, off the clock
+                alpha_beta.advance(*records, batch[:0], 1)  # compiles before the clock starts
             start = time.perf_counter()
             try:
                 while True:

@@ -1,6 +1,6 @@
 """Line boards of any size as one 64-bit word a player, compiled: runs, playable cells, possible positions.
 
-The layout is that of `engram.games.line.solver.solver`: columns one after the other from the bottom up, with one spare
+The layout is that of `engram.games.line.solver.solver`: columns one after another from the bottom up, with one spare
 bit on top of each. A shift by `step` leads to the next column, by `up` and `down` along the diagonals, by 1 up the
 column; the spare bits keep runs from continuing around the edge.
 """
@@ -17,7 +17,7 @@ BOARD = np.dtype(
     [
         ("full", np.uint64),  # every cell
         ("bottom", np.uint64),  # lowest cell of each column
-        ("step", np.uint64),  # distance of neighbours in a row, = rows + 1
+        ("step", np.uint64),  # distance between neighbours in a row, = rows + 1
         ("up", np.uint64),  # ... on a rising diagonal, = rows + 2
         ("down", np.uint64),  # ... on a falling diagonal, = rows
         ("run", np.int64),
@@ -47,7 +47,7 @@ def winning_cells(board, stones):
 
 @compiled(inline=True)
 def has_run(board, stones):
-    """Whether `stones` hold a run."""
+    """Whether `stones` contain a run."""
     return (winning_cells(board, stones) & stones) != _0
 
 
@@ -75,7 +75,7 @@ def fault(board, me, mask):
     other = me ^ mask
     if has_run(board, other):
         rest = other
-        while rest:  # without some stone, the last move, the game must not be over
+        while rest:  # without one of the stones, the last move, the game must not be over
             stone = rest & (~rest + _1)
             rest ^= stone
             if not (board.gravity and mask & (stone << _1)) and not has_run(board, other ^ stone):
@@ -86,7 +86,7 @@ def fault(board, me, mask):
 
 @compiled
 def first_fault(board, me, mask):
-    """Index of the first impossible position of a batch and its fault; (-1, 0) for none."""
+    """The index of the first impossible position of a batch, and its fault; (-1, 0) if there is none."""
     for i in range(len(me)):
         code = fault(board, me[i], mask[i])
         if code:
