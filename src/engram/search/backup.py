@@ -303,7 +303,7 @@ def sarsa(step: float = 0.1, discount: float = 1.0) -> Operator:
     """One-step bootstrap from the child taken (λ = 0), constant α after a first step of 1.
 
     Args:
-      step: α in (0, 1]. discount: γ in [0, 1], a ply.
+      step: α in (0, 1]. discount: γ in [0, 1], per ply.
     """
     return _one_step(step, discount, 0.0)
 
@@ -312,7 +312,7 @@ def q_learning(step: float = 0.1, discount: float = 1.0) -> Operator:
     """One-step bootstrap from the best visited child (λ = 0), constant α after a first step of 1.
 
     Args:
-      step: α in (0, 1]. discount: γ in [0, 1], a ply.
+      step: α in (0, 1]. discount: γ in [0, 1], per ply.
     """
     return _one_step(step, discount, 1.0)
 

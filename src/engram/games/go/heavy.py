@@ -120,7 +120,7 @@ def heavy(state, rng, moves, writes, probabilities):
 
 @compiled
 def _play_out(boards, state, rng, moves, writes, room, probabilities):
-    """Plays on `boards[0]`: as an argument the array outlives its record, which Numba does not see to by itself."""
+    """Plays on `boards[0]`: as an argument, the array outlives its record, which Numba does not ensure by itself."""
     board = boards[0]
     written = np.int64(0)
     stride = state.width + _1

@@ -73,7 +73,7 @@ TOUCH = np.uint64(8)
 """The trait of a black stone next to the point; twice this value is that of a white stone."""
 EYE_SPACE = np.uint64(32)
 """The trait of a point that may lie in an eye of White of three to six points, without a black stone beside it.
-Twice that for Black's. It is read from the surroundings alone, which deny it nearly always."""
+Twice this value is that for an eye of Black. Only the surroundings are read, and they nearly always rule it out."""
 EMPTY = np.uint64(7)
 """From this bit on, the number of empty points beside the point."""
 

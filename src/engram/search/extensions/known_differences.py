@@ -84,7 +84,7 @@ def unite(rows, a, b, gap):
 
 @compiled
 def meet(rows, table, node, key, level):
-    """Joins a node's group with that of the first node of the same key, or lists the node as the first."""
+    """Joins a node's group with that of the first node with the same key, or lists the node as the first."""
     place = np.int64(key % np.uint64(len(table)))
     for _ in range(PROBES):
         entry = table[place]

@@ -107,7 +107,7 @@ def ucb1_memory(tree, node, rng, parameters):
     Args:
       exploration: c ≥ 0, for values in [-1, 1].
 
-    Cost: O(children) a node, visited or not.
+    Cost: O(children) per node, visited or not.
     Source: Nijssen and Winands 2011 (progressive history), where each child is tried first.
     """
     nodes = nodes_of(tree)
