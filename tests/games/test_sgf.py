@@ -128,9 +128,9 @@ def test_what_other_programs_write_is_read(root, move):
     ("raw", "word"),
     [
         (b"", "no SGF"), (b"(;SZ[9:13])", "9:13"), (b"(;SZ[26])", "26"), (b"(;KM[6.3])", "6.3"),
-        (b"(;GM[2])", r"GM\[2\]"), (b"(;KM[7;5])", "KM is no number, but '7;5'"),
+        (b"(;GM[2])", r"GM\[2\]"), (b"(;KM[7;5])", "KM is not a number, but '7;5'"),
         (b"(;CA[\x16\x1b])", "encoding: \ufffd\ufffd"),
-        (b"(;HA[" + b"9" * 5000 + b"])", "HA is no number"), (b"(;KM[123456.5])", "between -100,000 and 100,000"),
+        (b"(;HA[" + b"9" * 5000 + b"])", "HA is not a number"), (b"(;KM[123456.5])", "between -100,000 and 100,000"),
         (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
         (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[9];B[aa]W[bb])", "two moves"),
         (b"(;SZ[9];B[aa][bb])", "two moves"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),

@@ -64,7 +64,7 @@ def test_a_move_is_given_by_its_number_or_its_name():
     moves = result([BEST, OTHER])
     assert moves.move("b") == moves.move(np.int32(1)) == OTHER
     for wrong in ("1", 2, None):
-        with pytest.raises(IllegalAction, match=f"two_moves: {wrong!r} is no legal move"):
+        with pytest.raises(IllegalAction, match=f"two_moves: {wrong!r} is not a legal move"):
             moves.move(wrong)
 
 

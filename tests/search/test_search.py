@@ -307,7 +307,7 @@ def test_a_rule_with_a_wrong_policy_is_named(policy):
         parent = nodes_of(tree)[node]
         return np.int64(parent.first_child) if parent.num_visited else EXPAND
 
-    with pytest.raises(OperatorError, match="the policy of first_child is no share"):
+    with pytest.raises(OperatorError, match="the policy of first_child is not a share"):
         Lockstep(TIC_TAC_TOE, uct(selection=first_child()), 1).run(
             [TIC_TAC_TOE.initial_state()], Limit(simulations=20), [0]
         )
@@ -840,8 +840,8 @@ class Answering:
         (Answering(1.5), r"outside \[-1, 1\]"),
         (Answering(0.0, np.full(9, math.nan)), "negative or not a number"),
         (Answering(0.0, np.full(9, -1.0)), "negative or not a number"),
-        (Answering(0.5j), "the evaluator's value is no array of real numbers: its type is complex128"),
-        (Answering(0.0, np.full(9, "a")), "the evaluator's policy is no array of real numbers: its type is <U1"),
+        (Answering(0.5j), "the evaluator's value is not an array of real numbers: its type is complex128"),
+        (Answering(0.0, np.full(9, "a")), "the evaluator's policy is not an array of real numbers: its type is <U1"),
     ],
 )
 @pytest.mark.parametrize("num_leaves", [1, 4])

@@ -376,7 +376,7 @@ class _Play:
         self._must(again == value and (twin == rng).all(), f"{policy}_moves plays another game than {policy}")
         self._must((moves[1 + game.max_moves :] == _UNWRITTEN).all(), f"{policy}_moves wrote beyond its buffer")
         valid = bool(((written >= 0) & (written < 2 * game.num_actions)).all())
-        self._must(valid, f"{policy}_moves wrote a number that is no move")
+        self._must(valid, f"{policy}_moves wrote a number that is not a move")
 
     def _rollout_actions(self, legal: list[int]) -> None:
         actions = buffers(self._game.num_actions, np.int32, spare=SLACK)

@@ -139,7 +139,7 @@ class SearchResult:
         for move in self.moves:
             if action == (move.name if isinstance(action, str) else move.action):
                 return move
-        raise IllegalAction(f"{self.game}: {action!r} is no legal move of the position searched")
+        raise IllegalAction(f"{self.game}: {action!r} is not a legal move of the position searched")
 
     def heat(self) -> dict[int, Heat]:
         """Each visited move's share of the visits, as heat on a board."""

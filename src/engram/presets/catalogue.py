@@ -45,7 +45,7 @@ def register(function: PresetFunction) -> PresetFunction:
         for part in [part.name for part in fields(Preset) if part.name not in types]:
             if part in options and not open_ended:
                 raise InvalidSpecification(
-                    f"{part} is no option of {function.__name__} but a part of its preset: "
+                    f"{part} is not an option of {function.__name__}, but a part of its preset: "
                     f"dataclasses.replace({function.__name__}(...), {part}=...)"
                 )
         specification.by_name((), None if open_ended else types)

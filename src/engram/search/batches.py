@@ -425,4 +425,4 @@ def _numbers(name: str, part: Any) -> np.ndarray:
         return np.ascontiguousarray(array, np.float32)
     except Exception as error:  # a tensor raises errors of its own
         sentence = " ".join(str(error).split())
-        raise OperatorError(f"the evaluator's {name} is no array of real numbers: {sentence}") from None
+        raise OperatorError(f"the evaluator's {name} is not an array of real numbers: {sentence}") from None

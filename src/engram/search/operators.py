@@ -331,7 +331,7 @@ def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | No
     is_sound = policy.shape == moves.action.shape and policy.dtype.kind == "f" and bool((policy >= 0.0).all())
     if not is_sound or abs(policy.sum() - 1.0) > 1e-6:  # nan is not ≥ 0
         raise OperatorError(
-            f"the policy of {rule.definition.name} is no share of 0 or more for each of {len(moves.action)} moves, "
+            f"the policy of {rule.definition.name} is not a share of 0 or more for each of {len(moves.action)} moves, "
             f"summing to 1: {policy!r:.80}"
         )
     return policy

@@ -387,7 +387,7 @@ def _number(root: Any, name: str, default: float) -> float:
     with suppress(ValueError):
         if isfinite(number := float(text.replace(",", "."))):
             return number
-    raise ValueError(f"{name} is no number, but {text[:20]!r}")
+    raise ValueError(f"{name} is not a number, but {text[:20]!r}")
 
 
 def _points(komi: float) -> float:

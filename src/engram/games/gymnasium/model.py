@@ -100,7 +100,7 @@ def _merged(outcomes: Any) -> list[tuple[float, int, float, bool]]:
         sums[key] = sums.get(key, 0.0) + float(share)
     total = math.fsum(sums.values())
     if not min(sums.values()) >= 0.0 or not abs(total - 1.0) <= 1e-3:
-        raise ValueError("the shares are no probabilities")
+        raise ValueError("the shares are not probabilities")
     return [(share / total, *key) for key, share in sums.items() if share > 0.0]
 
 

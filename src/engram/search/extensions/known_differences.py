@@ -182,7 +182,7 @@ def _rebuild(tree: Tree, moved: bool) -> None:
 
 def _fault(rows: np.ndarray) -> str | None:
     inside = (rows["home"] >= 0) & (rows["home"] <= np.arange(len(rows)))
-    return None if inside.all() else "a group's home is no earlier node"
+    return None if inside.all() else "a group's home is not an earlier node"
 
 
 GROUPS = Column(

@@ -172,7 +172,7 @@ def _forget(rows: np.ndarray, moved: bool) -> None:
 
 def _fault(rows: np.ndarray) -> str | None:
     ancestors = np.stack([rows["of_player_0"], rows["of_player_1"]])
-    return "a reference of GRAVE is no node" if ((ancestors < 0) | (ancestors >= len(rows))).any() else None
+    return "a reference of GRAVE is not a node" if ((ancestors < 0) | (ancestors >= len(rows))).any() else None
 
 
 REFERENCE = Column(reference_dtype, "reference", rebase=_forget, fault=_fault)
