@@ -55,18 +55,20 @@ def test_a_match_of_one_player_shows_its_means(visit, tmp_path, browser):
     assert engram.match("pig", "uct", "uct(exploration=0.5)", **options).means is None
     result = engram.match("same_game:rows=6,columns=6,colours=3,seed=1", "uct", "random", **options)
     server = Served(tmp_path, "-d", str(database))
-    page = visit(server.address).page
-    page.get_by_role("button", name="Matches").click()
-    row = page.get_by_role("row").filter(has_text="same_game")
-    expect(row).to_contain_text(f"against {result.means.b:g}")
-    expect(row).to_contain_text(f"{result.means.difference:+.0f} [")
-    row.get_by_role("button").click()
-    expect(page.locator(".verdict")).to_contain_text(f"more in {result.wins // 2} pairs")
-    expect(page.locator(".strength")).to_be_hidden()
-    page.get_by_role("row").filter(has_text="pig").get_by_role("button").click()
-    expect(page.locator(".strength")).to_be_visible()
-    page.context.close()
-    server.close()
+    try:
+        page = visit(server.address).page
+        page.get_by_role("button", name="Matches").click()
+        row = page.get_by_role("row").filter(has_text="same_game")
+        expect(row).to_contain_text(f"against {result.means.b:g}")
+        expect(row).to_contain_text(f"{result.means.difference:+.0f} [")
+        row.get_by_role("button").click()
+        expect(page.locator(".verdict")).to_contain_text(f"more in {result.wins // 2} pairs")
+        expect(page.locator(".strength")).to_be_hidden()
+        page.get_by_role("row").filter(has_text="pig").get_by_role("button").click()
+        expect(page.locator(".strength")).to_be_visible()
+        page.context.close()
+    finally:
+        server.close()
 
 
 def test_texts_of_a_database_are_no_html(visit, tmp_path, browser):
