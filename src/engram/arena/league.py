@@ -272,7 +272,8 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
                 a, b = players.index(setup.a), players.index(setup.b)
                 meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
         if len(players) > 2:
-            left_out, ratings = len(group) - len(meetings), rate(len(players), meetings)
+            left_out = len(group) - len(meetings)
+            ratings = rate(len(players), meetings)
             leagues.append((budget, LeagueResult(game, players, meetings, ratings, True, left_out=left_out)))
     return leagues
 

@@ -79,7 +79,7 @@ OpeningJudge = Annotated[
 OpeningBalance = Annotated[
     Optional[float], real("With a judge: largest value of an opening for either side; default 0.25.", above=True)
 ]
-Resign = Annotated[Optional[float], real("End a game when both sides give one side this value: 0.9.", above=True)]
+Resign = Annotated[Optional[float], real("End a game when both sides give the same side this value: 0.9.", above=True)]
 Cluster = Annotated[
     Optional[str], option("Work on a Ray cluster: auto (join one, or start one here), HOST:6379, ray://HOST:10001.")
 ]

@@ -325,13 +325,12 @@ class _Function(CFunc):  # type: ignore[misc]
 
     def _refuse_floats(self, annotation: Any) -> None:
         """Refuses a float returned as a whole number, which Numba itself would truncate."""
-        for block in annotation.blocks.values():
-            for assignment in block.find_insts(ir.Assign):
-                value = assignment.value
-                if isinstance(value, ir.Expr) and value.op == "cast":
-                    kind = annotation.typemap[value.value.name]
-                    if isinstance(kind, types.Float):
-                        raise TypingError(f"No conversion from {kind} to whole numbers", assignment.loc)
+        assignments = (assignment for block in annotation.blocks.values() for assignment in block.find_insts(ir.Assign))
+        for assignment in assignments:
+            if getattr(assignment.value, "op", "") == "cast":  # of a result; Numba makes no other
+                kind = annotation.typemap[assignment.value.value.name]
+                if isinstance(kind, types.Float):
+                    raise TypingError(f"No conversion from {kind} to whole numbers", assignment.loc)
 
     def compile(self) -> None:
         super().compile()

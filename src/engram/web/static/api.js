@@ -1,11 +1,11 @@
 // Requests to the server: each carries the token; what it refuses comes back as one sentence.
 
-import { ofAll } from "./storage.js";
+import { sharedStorage } from "./storage.js";
 
 const KEY = "engram.token";
 const ALIVE_MS = 2000;
 const HANGS_MS = 10000;
-let token = ofAll.getItem(KEY) ?? "";
+let token = sharedStorage.getItem(KEY) ?? "";
 addEventListener("storage", ({ key, newValue }) => { if (key === KEY && newValue) token = newValue; }); // from another tab
 let trade; // of the code in the address for the token
 let heardAt = 0; // when the server last sent anything
@@ -36,7 +36,7 @@ export const isCodeUsed = async () => (await trade) === false;
 /** Keeps a token once the server has accepted it, so that a link with a wrong one replaces no good one. */
 function keepToken(value) {
   try {
-    if (value !== ofAll.getItem(KEY)) ofAll.setItem(KEY, value);
+    if (value !== sharedStorage.getItem(KEY)) sharedStorage.setItem(KEY, value);
   } catch { /* the storage is full: the token is this page's alone */ }
 }
 

@@ -10,7 +10,7 @@ import { element, prose, safe, say, sentence, trying } from "./html.js";
 import { Matches } from "./matches.js";
 import { Memory } from "./memory.js";
 import { Play } from "./play.js";
-import { ofTab } from "./storage.js";
+import { tabStorage } from "./storage.js";
 import { TreeView } from "./tree.js";
 
 const VIEWS = [["play", "Play", Play], ["tree", "Tree", TreeView], ["compare", "Compare", Compare], ["memory", "Memory", Memory], ["matches", "Matches", Matches]];
@@ -31,7 +31,7 @@ function show(name) {
     if (button.dataset.view === key) button.setAttribute("aria-current", "page");
     else button.removeAttribute("aria-current");
   }
-  ofTab.setItem("engram.view", key);
+  tabStorage.setItem("engram.view", key);
   present.view.shown?.();
 }
 
@@ -70,7 +70,7 @@ async function begin() {
     button.addEventListener("click", () => show(key));
     return button;
   }));
-  show(ofTab.getItem("engram.view") ?? "play");
+  show(tabStorage.getItem("engram.view") ?? "play");
   document.body.classList.add("ready");
   if (await isCodeUsed()) say("Another program has used the code in this address, and may have the token: see “Safety” in docs/serve.md.", { stays: true, bad: true });
 }

@@ -136,7 +136,7 @@ export class GameTree extends EventTarget {
   get before() { return this.nodes.length === 1 ? this.#before : null; }
 
   /** Takes that game back, with its variations. */
-  async restore() {
+  async takeBack() {
     const { before } = this, opened = await post("position", Object.assign(new GameTree(), before).fields);
     if (before !== this.before) return; // the person was faster
     Object.assign(this, before);

@@ -113,8 +113,8 @@ export class Matches {
     const { matches, runs, database } = this.now;
     this.find(".where").textContent = matches.length ? `From ${database}, recorded by any process; new games appear by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
     renew(this.find(".runs"), runs.slice(0, 6).map((run) => `<div data-key="${safe(run.id)}" class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : run.stopped ? "stopped" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join(""));
-    const [shares, leads] = matches.some((match) => match.players === 1) ? ["; mean return", "; difference"] : ["", ""];
-    const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %${shares}</th><th scope="col">Elo${leads}</th><th scope="col">Test</th></tr></thead>`;
+    const hasMeans = matches.some((match) => match.players === 1);
+    const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %${hasMeans ? "; mean return" : ""}</th><th scope="col">Elo${hasMeans ? "; difference" : ""}</th><th scope="col">Test</th></tr></thead>`;
     const rows = matches.map((match) => {
       const button = `<button type="button" aria-label="Show match ${match.id}" ${match.id === this.#open ? `aria-current="true"` : ""}>${match.id}</button>`;
       if (match.error) return `<tr><th scope="row">${safe(match.id)}</th><td colspan="5">${safe(match.error)}</td></tr>`;

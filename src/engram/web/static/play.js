@@ -323,7 +323,7 @@ export class Play {
 
   undo() {
     const { game } = this, { human, players } = this.choice, alone = players === 1 && human !== "both";
-    if (game.at === 0) return this.#leave(() => game.restore()); // a new game can be undone, too
+    if (game.at === 0) return this.#leave(() => game.takeBack()); // a new game can be undone, too
     // Back to a person's move, past those of the engine and of nature; an engine that plays alone pauses.
     return this.#leave(async () => {
       do {

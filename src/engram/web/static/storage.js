@@ -12,13 +12,13 @@ function storageOf(name) {
   }
 }
 
-export const ofAll = storageOf("localStorage"), ofTab = storageOf("sessionStorage");
+export const sharedStorage = storageOf("localStorage"), tabStorage = storageOf("sessionStorage");
 
-export const recall = (key) => JSON.parse(ofTab.getItem(key) ?? ofAll.getItem(key));
+export const recall = (key) => JSON.parse(tabStorage.getItem(key) ?? sharedStorage.getItem(key));
 
 export function keep(key, value, name) {
   try {
-    for (const storage of [ofTab, ofAll]) storage.setItem(key, JSON.stringify(value));
+    for (const storage of [tabStorage, sharedStorage]) storage.setItem(key, JSON.stringify(value));
   } catch (error) {
     say(`${name} cannot be kept for a reload: ${error.message}`, { bad: true });
   }
