@@ -37,8 +37,18 @@ def tree(visit):
     expect(page.locator("#node-title")).to_contain_text("After")
 
 
+def review(visit):
+    page = visit.page
+    page.get_by_role("button", name="Review the game").click()
+    page.get_by_role("region", name="The moves that cost most").get_by_role("button").first.wait_for()
+    expect(page.get_by_role("button", name="Review the game")).to_be_enabled()
+    page.mouse.move(0, 0)
+    return page.locator(".panel", has=page.locator(".review"))
+
+
 PICTURES = [
     ("serve_play", "go:9", "D4,F6,C6,F4", play, "light", 1040, 760),
+    ("serve_review", "connect_four", "4,4,4,4,3,2,1,5,5,5,6,7,2", review, "light", 1280, 900),
     ("serve_tree", "connect_four", "4,4,3", tree, "dark", 1280, 760),
     ("serve_phone", "othello", "c4", play, "light", 375, 760),
 ]
@@ -100,9 +110,9 @@ def main():
             for name, game, moves, prepare, scheme, width, height in PICTURES:
                 address = f"{server.address}&game={game}&moves={moves}"
                 visit = Visit(browser, address, width=width, height=height, scheme=scheme)
-                prepare(visit)
+                shown = prepare(visit) or visit.page
                 visit.page.evaluate("() => scrollTo(0, 0)")
-                visit.page.screenshot(path=FOLDER / f"{name}.png")
+                shown.screenshot(path=FOLDER / f"{name}.png")
                 visit.close()
                 print(name, (FOLDER / f"{name}.png").stat().st_size)
             for take in (notebook, widget, report):

@@ -100,7 +100,7 @@ def opened(line: PlayedGame) -> dict[str, Any]:
         "actions": list(line.actions), "board": game.scene.board() if game.scene else None,
         "action_names": [game.action_name(action) for action in range(min(game.num_actions, MOST_NAMES))],
         "encodes": game.has("encode") and game.planes_shape is not None, "is_go": is_go(game), "players": game.players,
-        "first_player": game.to_play(line.first), "position": end,
+        "reviewable": not game.general_features, "first_player": game.to_play(line.first), "position": end,
     }  # fmt: skip
 
 

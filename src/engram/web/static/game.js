@@ -51,7 +51,8 @@ export class GameTree extends EventTarget {
   get moves() { return this.path().slice(1).map((node) => this.nodes[node].move); }
   /** Whether the server has answered about the present position. */
   get isShown() { return this.at === this.#shown; }
-  get action() { return this.nodes[this.at].action; }
+  get node() { return this.nodes[this.at]; }
+  get action() { return this.node.action; }
   /** What requests send. */
   get fields() { return { game: this.game, start: this.start, moves: this.moves }; }
   /** The server's answer about the present position. */
@@ -187,9 +188,9 @@ export class GameTree extends EventTarget {
     await this.goTo(line[Math.max(0, Math.min(line.length - 1, at + by))]);
   }
 
-  /** Keeps a value for player 0 beside the present position. */
-  value(number) {
-    this.nodes[this.at].value = number;
+  /** Keeps `value`, for player 0, and other findings beside a position. */
+  note(findings, node = this.at) {
+    Object.assign(this.nodes[node], findings);
     this.#keep();
   }
 

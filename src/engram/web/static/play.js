@@ -1,14 +1,15 @@
 // The view to play and to analyse.
 
-import { post, stopSearch, watch } from "./api.js";
+import { post } from "./api.js";
 import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, renew, safe, say, tick, trying } from "./html.js";
 import { STARTS, progressOf, turnOf } from "./moves.js";
+import { RemoteSearch } from "./remote_search.js";
+import { Review } from "./review.js";
 import { keep, recall } from "./storage.js";
 
 const KEY = "engram.play";
 const THINKS = ", the engine is thinking";
-const RETRY_MS = 1000;
 const SLIDES = ["left", "right", "up", "down"], SWIPE = 30; // CSS pixels
 
 /** The choices that were kept, except from a damaged storage or another version, or where an option was typed since. */
@@ -27,8 +28,8 @@ function keptChoices(setup) {
 }
 
 export class Play {
-  #thinking = null; // the abort controller of the search under way
-  #snapshot = null;
+  #thinking = null; // the search under way
+  #snapshots = new WeakMap(); // the last one of each node
 
   constructor(game, setup) {
     this.game = game;
@@ -91,6 +92,20 @@ export class Play {
     </div>`);
     const find = (selector) => this.element.querySelector(selector);
     this.find = find;
+    this.review = new Review(game, () => this.choice.search);
+    find(".values").after(this.review.element);
+    this.review.addEventListener("go", (event) => {
+      find(".table").scrollIntoView({ block: "nearest" });
+      this.#leave(() => game.goTo(event.detail));
+    });
+    this.review.addEventListener("position", ({ detail: { node, snapshot } }) => {
+      const isSearched = node === game.at && this.#thinking;
+      if (!isSearched) this.#snapshots.set(game.nodes[node], snapshot);
+      if (node === game.at && !isSearched) { this.#draw(); return; }
+      this.#drawHistory();
+      this.#drawValues();
+      this.review.draw();
+    });
     this.board = find("engram-board");
     this.moves = find("engram-moves");
     this.board.addEventListener("move", (event) => this.#play(event.detail));
@@ -151,6 +166,9 @@ export class Play {
 
   get players() { return this.game.players; }
 
+  /** The last snapshot of the position on the board; null without a search of it. */
+  get #snapshot() { return this.#snapshots.get(this.game.node) ?? null; }
+
   #choose(choice) {
     Object.assign(this.choice, choice);
     keep(KEY, Object.assign(this.kept, choice, { server: this.setup.server }), "The choice");
@@ -169,8 +187,7 @@ export class Play {
     if (this.game.isRecord) this.#choose({ human: "both" }); // no engine plays into a record
     this.game.isRecord = false;
     const { opened } = this.game;
-    if (why === "new") this.stop();
-    this.#snapshot = null;
+    if (why === "new") { this.stop(); this.review.stop(); }
     if (this.choice.players !== opened.players) this.#choose({ players: opened.players, human: "both" });
     if (this.shownBoard !== JSON.stringify(opened.board)) {
       this.shownBoard = JSON.stringify(opened.board);
@@ -239,6 +256,7 @@ export class Play {
     find(".point").hidden = !this.#snapshot || waits || !onBoard;
     this.#drawHistory();
     this.#drawValues();
+    this.review.draw();
     this.#keepFocus();
   }
 
@@ -272,7 +290,7 @@ export class Play {
     const { game } = this, line = game.line();
     const parts = line.slice(1).map((node, number) => {
       const { parent } = game.nodes[node], others = game.nodes[parent].kids.filter((kid) => kid !== node);
-      const button = (kid, kind) => `<button type="button" class="${kind} ${kid === game.at ? "present" : ""}" ${kid === game.at ? `aria-current="step"` : ""} data-node="${kid}" data-key="${kid}">${safe(game.nodes[kid].move)}</button>`;
+      const button = (kid, kind) => `<button type="button" class="${kind} ${kid === game.at ? "present" : ""}" ${kid === game.at ? `aria-current="step"` : ""} data-node="${kid}" data-key="${kid}">${safe(game.nodes[kid].move)}${this.review.markOf(kid)}</button>`;
       const branch = others.length ? `<span class="branch" title="other moves that were tried">(${others.map((kid) => button(kid, "variation")).join("")})</span>` : "";
       return `<span class="move">${number % 2 ? "" : `<small>${number / 2 + 1}.</small>`}${button(node, "main")}${branch}</span>`;
     });
@@ -338,47 +356,20 @@ export class Play {
   // ------------------------------------------------------------- searches
 
   async #search(fields, analyses) {
-    const thinking = new AbortController();
+    const thinking = (this.#thinking = new RemoteSearch({ ...this.game.fields, ...fields }, { waits: !analyses }));
     thinking.analyses = analyses;
-    this.#thinking = thinking;
-    const { signal } = thinking, asked = { ...this.game.fields, ...fields };
+    this.#snapshots.delete(this.game.node);
     try {
-      for (;;) {
-        if (!(await this.#start(asked, thinking))) return null;
-        try {
-          return await watch(`searches/${thinking.id}/events`, (snapshot) => !signal.aborted && this.#take(snapshot), signal);
-        } catch (error) {
-          if (error.status !== 404) throw error;
-          say("The search was lost with the server; it starts again.");
-        }
-      }
+      return await thinking.run((snapshot) => this.#take(snapshot));
     } finally {
       if (this.#thinking === thinking) this.#thinking = null;
     }
   }
 
-  /** Starts a search, and returns whether it is still wanted. The engine's move waits for a place on a busy server. */
-  async #start(asked, thinking) {
-    const { signal } = thinking;
-    while (!signal.aborted) {
-      try {
-        thinking.id = (await post("searches", asked)).id;
-        if (signal.aborted || thinking.hurries) stopSearch(thinking.id);
-        if (!signal.aborted) return true;
-      } catch (error) {
-        if (signal.aborted) break;
-        if (error.status !== 429 || thinking.analyses) throw error;
-        say(error.message, { bad: true });
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
-    }
-    return false;
-  }
-
   #take(snapshot) {
-    this.#snapshot = snapshot.error ? null : snapshot;
+    this.#snapshots.set(this.game.node, snapshot.error ? null : snapshot);
     if (snapshot.error) return say(snapshot.error, { bad: true });
-    this.game.value(snapshot.player === 0 ? snapshot.value : -snapshot.value);
+    this.game.note({ value: snapshot.player === 0 ? snapshot.value : -snapshot.value });
     const { find } = this;
     find(".progress").textContent = progressOf(snapshot, this.players);
     if (this.#thinking?.analyses) {
@@ -418,7 +409,7 @@ export class Play {
       this.#draw();
       const last = await searching;
       if (!last || last.error || this.game.at !== at) return;
-      if (last.stopped === "interrupted" && !thinking.hurries) { this.#answer(); return; } // by the server, which ended
+      if (last.stopped === "interrupted" && !thinking.ends) { this.#answer(); return; } // by the server, which ended
       this.find(".think").disabled = true; // until the move is on the board
       await this.game.play(last.name, last.action);
     }).then(() => !this.#waits && this.find(".turn").textContent.includes(THINKS) && this.#draw());
@@ -426,10 +417,8 @@ export class Play {
 
   /** Ends the search, and still waits for its last message, by which the engine moves. */
   #finish() {
-    const thinking = this.#thinking;
-    thinking.hurries = this.#waits;
-    if (thinking.id) trying(() => post(`searches/${thinking.id}/stop`));
-    else if (thinking.analyses) this.stop();
+    if (this.#waits || this.#thinking.id) this.#thinking.finish();
+    else this.stop();
   }
 
   /** Ends the search and hears no more of it. */
@@ -437,8 +426,7 @@ export class Play {
     const thinking = this.#thinking;
     this.#thinking = null;
     if (!thinking) return;
-    if (thinking.id) stopSearch(thinking.id);
-    thinking.abort();
+    thinking.drop();
     this.find(".think").textContent = "Analyse";
     if (this.#snapshot?.stopped === "running") {
       this.#snapshot.stopped = "interrupted";

@@ -1,8 +1,8 @@
 // A search of the present position with its fields, for the views that look into one.
 
-import { post, stopSearch, watch } from "./api.js";
 import { element, safe, say, trying } from "./html.js";
 import { STARTS, progressOf } from "./moves.js";
+import { RemoteSearch } from "./remote_search.js";
 
 export class Runner extends EventTarget {
   #thinking = null;
@@ -32,8 +32,7 @@ export class Runner extends EventTarget {
 
   /** Forgets the search, because the position has changed. */
   clear() {
-    this.stop();
-    this.#thinking?.abort();
+    this.#thinking?.drop();
     this.#thinking = this.id = this.snapshot = null;
     this.#say();
     this.dispatchEvent(new Event("snapshot"));
@@ -48,28 +47,21 @@ export class Runner extends EventTarget {
 
   #search(fields) {
     return trying(async () => {
-      this.stop();
-      this.#thinking?.abort();
-      const thinking = (this.#thinking = new AbortController());
-      const { signal } = thinking;
+      this.#thinking?.drop();
+      const thinking = (this.#thinking = new RemoteSearch(fields));
       this.snapshot = null;
       this.#say();
       try {
-        const { id } = await post("searches", fields);
-        if (signal.aborted || thinking.stops) stopSearch(id);
-        if (signal.aborted) return;
-        this.id = thinking.id = id;
-        await watch(`searches/${id}/events`, (snapshot) => {
+        await thinking.run((snapshot) => {
           if (snapshot.error) { say(snapshot.error, { bad: true }); return; }
+          this.id = thinking.id;
           this.snapshot = snapshot;
           this.#say();
           this.dispatchEvent(new Event("snapshot"));
-        }, signal);
+        });
       } catch (error) {
         if (this.snapshot && this.#thinking === thinking) this.snapshot.stopped = "interrupted";
-        if (error.status !== 404 || !thinking.id || signal.aborted || thinking.stops) throw error;
-        say("The search was lost with the server; it starts again.");
-        this.#search(fields);
+        throw error;
       } finally {
         if (this.#thinking === thinking) {
           this.#thinking = null;
@@ -82,9 +74,7 @@ export class Runner extends EventTarget {
 
   /** Ends the search; its results stay. */
   stop() {
-    if (!this.#thinking) return;
-    this.#thinking.stops = true;
-    if (this.#thinking.id) stopSearch(this.#thinking.id);
+    this.#thinking?.finish();
   }
 
   #say() {
