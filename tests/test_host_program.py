@@ -11,10 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import engram
+from engram import presets
 from engram.errors import DatabaseError, InvalidState
 from engram.games.python_game import PythonGame
-from engram.presets import puct, uct
+from engram.memory.similar_positions import remembering
+from engram.presets import Preset, puct, uct
 from engram.search.backup import td
+from engram.search.extensions.implicit_minimax import heuristic_minimax
+from engram.search.extensions.local_bounds import ucb1_local
+from engram.search.extensions.move_history import move_history
 from tests.games_for_tests import Heap
 
 NIM = """
@@ -204,8 +209,11 @@ def test_threads_open_new_databases_and_files_at_once(tmp_path, run):
     assert lines == ["{'nim'}"], errors
 
 
-def test_presets_of_operators_can_be_pickled():
-    for preset in (uct(exploration=0.5, widening=1.0), puct(backup=td(trace_decay=0.5))):
+def test_presets_can_be_pickled():
+    every = [getattr(presets, name)() for name in presets.__all__ if name != "Preset"]
+    parts = heuristic_minimax("naive"), move_history(), remembering(neighbours="exact")
+    learned = Preset(ucb1_local(), extensions=parts)
+    for preset in (uct(exploration=0.5, widening=1.0), puct(backup=td(trace_decay=0.5)), learned, *every):
         copy = pickle.loads(pickle.dumps(preset))
         searches = [engram.Search("connect_four", rule) for rule in (preset, copy)]
         results = [

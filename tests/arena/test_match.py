@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import engram
+from engram import presets
 from engram.arena import claims
 from engram.arena.configuration import MatchConfiguration, MatchSetup, configure
 from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
@@ -38,8 +39,13 @@ from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, Invalid
 from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
 from engram.games.line.one_word import line
+from engram.memory.similar_positions import remembering
 from engram.player import Forfeit, Player
 from engram.presets.catalogue import preset
+from engram.search.columns import Column
+from engram.search.extensions.move_history import move_history
+from engram.search.extensions.variance import SQUARES, variance_puct
+from engram.search.selection import ucb1
 from tests.progress import num_recorded
 
 PLAYERS = '''
@@ -387,6 +393,42 @@ def test_a_preset_is_recorded_only_where_its_text_makes_it_again():
     assert not is_named(line(6, 7, 4, True, name="my board"), "random")
     assert not is_named(line(6, 7, 5, True, name="connect_four"), "random")
     assert is_named(line(6, 7, 4, True, name="connect_four"), "random")
+
+
+def test_presets_with_memories_have_a_text_and_are_recorded(tmp_path):
+    remembers, learns = presets.memory_uct(equivalence=2.0), presets.history_uct()
+    for choice in (remembers, learns, presets.sarsa_uct(), presets.uct(rollout="mast")):
+        assert configure("connect_four", choice, preset(choice.text)).is_named, choice.text
+        for name, change in {"extensions": (), "rollout": "heavy"}.items():
+            if getattr(choice, name) not in ((), "uniform"):
+                assert not configure("connect_four", replace(choice, **{name: change}), "uct").is_named
+    call = {"game": "tic_tac_toe", "a": presets.memory_uct(capacity=50), "b": "random", "games": 4, "simulations": 20}
+    first = match(**call, database=tmp_path / "r.sqlite", workers=1)
+    assert first.a.player == "memory_uct(capacity=50)"
+    assert match(**{**call, "a": first.a.player}, database=tmp_path / "r.sqlite") == first
+
+
+def test_a_preset_without_a_text_plays_in_workers_if_they_can_make_it_again(monkeypatch):
+    module, fleets = sys.modules["engram.arena.match"], []
+    fleet = module.fleet
+    monkeypatch.setattr(module, "fleet", lambda *args, **options: fleets.append(args) or fleet(*args, **options))
+    learnt = move_history(window=50.0)
+    widest = presets.Preset(ucb1(exploration=0.7), extensions=(remembering(capacity=40), learnt), decision="max")
+    call = {"game": "tic_tac_toe", "b": "uct", "games": 20, "simulations": 30, "seed": 5}
+    alone = match(a=widest, **call, workers=1)
+    assert fleets == []
+    together = match(a=widest, **call, workers=2)
+    assert len(fleets) == 1 and together.database == ":memory:"
+    for name in ("wins", "draws", "losses", "distinct_games"):
+        assert getattr(together, name) == getattr(alone, name)
+    assert (together.a.moves, together.a.player) == (alone.a.moves, widest.text)
+    shared = replace(widest, extensions=(learnt(engram.game("tic_tac_toe")),))  # one extension for all games
+    match(a=shared, **call, workers=2)
+    other = variance_puct(squares=Column(SQUARES.dtype, "own squares"))  # a copy would read another column
+    assert configure("tic_tac_toe", replace(widest, selection=variance_puct()), "uct").presets
+    assert not configure("tic_tac_toe", replace(widest, selection=other), "uct").presets
+    match(a=replace(widest, prior=lambda state, actions, count, weights: 0), **call, workers=2)
+    assert len(fleets) == 1
 
 
 def test_objects_that_no_text_names_play_here_and_are_not_recorded(tmp_path, monkeypatch):

@@ -240,7 +240,7 @@ def test_refusals():
         sarsa_uct(learn=True)
     with pytest.raises(InvalidParameter, match="initial must be in"):
         sarsa_uct(initial=1.5)
-    assert local_bounds().rollout_moves is False
+    assert local_bounds()(engram.game("tic_tac_toe")).rollout_moves is False
     with pytest.raises(InvalidParameter, match="discount must be in"):
         local_bounds(discount=1.5)
 

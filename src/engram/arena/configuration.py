@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import partial
 from itertools import compress
 from numbers import Real
 from typing import Any, TypedDict, Unpack, get_type_hints
@@ -19,12 +20,13 @@ from engram.arena.sources import text_digest
 from engram.arena.statistics import Sprt
 from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_options, check_whole
+from engram.fleet import pickled
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.player import Player, SearchPlayer
 from engram.presets.catalogue import PRESETS, preset
 from engram.printable import on_one_line
-from engram.search.operators import Operator
+from engram.search.extension import Extension
 from engram.search.preset import Preset
 from engram.specification import parse
 from engram.user_files import is_in_file, load
@@ -161,6 +163,7 @@ class MatchSetup:
       players: the players of sides `A` and `B`.
       judge: the player that values openings, or None.
       is_named: whether texts alone make the same game and players again, in another process or on another day.
+      presets: those of sides `A` and `B` that no text names, where another process can make the same players of them.
     """
 
     configuration: MatchConfiguration
@@ -168,16 +171,21 @@ class MatchSetup:
     players: Mapping[str, Player]
     judge: Player | None = None
     is_named: bool = True
+    presets: Mapping[str, Preset] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, configuration: MatchConfiguration) -> MatchSetup:
+    def of(cls, configuration: MatchConfiguration, presets: Mapping[str, Preset] | None = None) -> MatchSetup:
         """Makes game and players that a configuration names; for one from a database, call this inside its `stored`.
+
+        Args:
+          presets: of sides that no text names.
 
         Raises:
           InvalidSpecification: there is no such game or player.
         """
         game, text = named_game(configuration.game), configuration.opening_judge
-        players = {"A": player(game, configuration.a), "B": player(game, configuration.b)}
+        choices = {"A": configuration.a, "B": configuration.b, **(presets or {})}
+        players = {side: player(game, choice) for side, choice in choices.items()}
         return cls(configuration, game, players, player(game, text) if text is not None else None)
 
     @property
@@ -256,7 +264,9 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         opening_judge=judge.text if judge is not None else None,
         opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
     )  # fmt: skip
-    return MatchSetup(configuration, rules, players, judge, all(named))
+    unnamed = {side: choice for side, choice, is_named in (("A", a, named[1]), ("B", b, named[2])) if not is_named}
+    is_portable = named[0] and all(map(_is_portable, unnamed.values()))
+    return MatchSetup(configuration, rules, players, judge, all(named), unnamed if is_portable else {})
 
 
 def _judge(game: Game, text: Any, balance: float | None, opening_moves: int) -> Player | None:
@@ -314,15 +324,35 @@ def _player_is_named(choice: Any) -> bool:
         return False
 
 
+def _is_portable(choice: Any) -> bool:
+    """Whether a preset makes the same player in another process: extensions made once may learn from game to game."""
+    if not isinstance(choice, Preset) or any(
+        isinstance(part, Extension) for part in (*choice.extensions, choice.rollout)
+    ):
+        return False
+    try:
+        pickled(choice)
+    except EngramError:
+        return False
+    return True
+
+
 def _same(first: Any, second: Any) -> bool:
     """Whether two presets, or two of their parts, are the same; operators are compared by their parameters."""
     if type(first) is not type(second):
         return False
-    if isinstance(first, Preset):
-        return all(_same(getattr(first, part.name), getattr(second, part.name)) for part in fields(first))
-    if isinstance(first, Operator):
-        alike = first.definition is second.definition and first.values.keys() == second.values.keys()
-        return alike and all(_same(first.values[key], second.values[key]) for key in first.values)
+    if isinstance(first, partial):
+        return _same(first.__reduce__()[2], second.__reduce__()[2])
+    if is_dataclass(first):
+        return all(
+            _same(getattr(first, part.name), getattr(second, part.name)) for part in fields(first) if part.compare
+        )
+    if isinstance(first, Mapping):
+        return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
+    if isinstance(first, (tuple, list)):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, np.ndarray) and first.dtype.names is not None:
+        return first is second
     if isinstance(first, (float, np.ndarray)):
         return np.array_equal(first, second, equal_nan=True)
     return bool(first == second)

@@ -25,7 +25,7 @@ from engram.memory.store import FEATURELESS, MAX_CAPACITY, Store, add, query, up
 from engram.native.intrinsics import call, floats_at, record_at
 from engram.native.jit import compiled
 from engram.search.columns import Advice, Column, advice_dtype
-from engram.search.extension import Extension
+from engram.search.extension import Extension, factory
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_leaf
 from engram.search.returns import incoming_value
 from engram.user_files import check_sources
@@ -181,6 +181,7 @@ def position_memory(extensions: Sequence[Extension], text: str, purpose: str) ->
     raise InvalidSpecification(f"{text} has no memory of positions to {purpose}; use memory_uct")
 
 
+@factory
 def remembering(
     *, num_neighbours: int = 50, temperature: float = 0.1, capacity: int | None = None, dimension: int = DIMENSION,
     decay: float = 2.0, equivalence: float = 3.0, neighbours: str | None = None, num_candidates: int | None = None,

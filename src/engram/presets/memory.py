@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypedDict, Unpack, cast
 
 from engram.errors import InvalidParameter
-from engram.games.game import Game
 from engram.memory.features import DIMENSION, Features
 from engram.memory.similar_positions import remembering
 from engram.networks.by_name import NamedNetwork, NetworkFile
@@ -64,10 +64,8 @@ def comparing(base: Preset, network: str | None, layer: str | None, memory: Memo
     evaluator = NamedNetwork(network)
     layer, size = evaluator.layer(layer)
     dimension = memory.pop("dimension", DIMENSION)
-
-    def features(game: Game) -> Features:
-        return Features(game, dimension, embedding_size=size, embedding_name=f"{evaluator.identity}, {layer}")
-
+    name = f"{evaluator.identity}, {layer}"
+    features = partial(Features, dimension=dimension, embedding_size=size, embedding_name=name)
     extensions = (remembering(**memory, features=features),)
     return replace(base, evaluator=replace(evaluator, embedding=layer), extensions=extensions, **changes)
 

@@ -17,7 +17,7 @@ from engram.presets.catalogue import register
 from engram.registry import DataFile
 from engram.search import backup as backups
 from engram.search import selection as selections
-from engram.search.extension import Extension, ExtensionOrFactory
+from engram.search.extension import Extension, ExtensionOrFactory, factory
 from engram.search.extensions.local_bounds import local_bounds, ucb1_local
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
@@ -26,6 +26,7 @@ TRACE_DECAY, DISCOUNT, MIN_STEP = 0.9, 0.9, 0.005
 NO_TRUST_BOUND = 1e9
 
 
+@factory
 def with_table(
     table: Table, rule: Operator, *, symmetric: bool = True, learn: bool = False, trust: float = NO_TRUST_BOUND
 ) -> Callable[[Game], Extension]:
@@ -60,6 +61,7 @@ def with_table(
     return make
 
 
+@factory
 def _from_file(
     path: str, rule: Operator, metadata: dict[str, Any], learn: bool, trust: float
 ) -> Callable[[Game], Extension]:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from engram.search.program import MAX_HOOKS
 
 if TYPE_CHECKING:
     from engram.search.preset import Preset
+
+P = ParamSpec("P")
+E_co = TypeVar("E_co", bound="Extension", covariant=True)
 
 _KINDS = (*HOOKS, "backup", "rollout")
 """The operators that an extension may have, by the names of its arguments."""
@@ -174,6 +178,37 @@ def _code(function: Any) -> tuple[Any, ...]:
     """A function's code, and the numbers that it captures from its surroundings."""
     around = (cell.cell_contents for cell in function.__closure__ or ())
     return function.__code__, function.__defaults__, [value for value in around if isinstance(value, (int, float, str))]
+
+
+@dataclass(frozen=True)
+class Factory(Generic[E_co]):
+    """A function of the game that makes an extension, with the call that made the function.
+
+    Equal calls make equal factories, and a copy in another process comes from the same call.
+    """
+
+    make: Callable[[Game], E_co] = field(compare=False)
+    call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+    def __call__(self, game: Game) -> E_co:
+        return self.make(game)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _called, self.call
+
+
+def factory(function: Callable[P, Callable[[Game], E_co]]) -> Callable[P, Callable[[Game], E_co]]:
+    """Decorator for a module's function that returns a function `game -> Extension`: presets with it can be pickled."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> Callable[[Game], E_co]:
+        return Factory(function(*args, **options), (call, args, options))
+
+    return call
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return function(*args, **options)
 
 
 ExtensionOrFactory = Extension | Callable[[Game], Extension]

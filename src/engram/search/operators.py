@@ -306,6 +306,14 @@ class Operator:
             self.definition.check(values)
         return BoundParameters(record, owners)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without its definition's own columns, which the copy then shares with the extensions that write them.
+        declared = self.definition.parameters
+        return _with_values, (
+            self.definition,
+            {key: value for key, value in self.values.items() if value is not declared[key]},
+        )
+
     def __repr__(self) -> str:
         inner = []
         for key, value in self.values.items():
@@ -316,6 +324,10 @@ class Operator:
             else:
                 inner.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
         return f"{self.definition.name}({', '.join(inner)})"
+
+
+def _with_values(definition: Definition, values: dict[str, Value]) -> Operator:
+    return definition(**values)
 
 
 def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | None:

@@ -15,14 +15,18 @@ from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is
 from engram.native.intrinsics import call_float, pointer_at
 from engram.native.jit import compiled
 from engram.search.columns import MAX_VALUE, Column, bounded
-from engram.search.extension import Extension
+from engram.search.extension import Extension, factory
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
 from engram.search.selection import ucb_scale
 from engram.search.tree import EXPAND, TERMINAL, nodes_of, sign_of, statistics, visited_of
 
+
+def _by_potential(game: Game) -> Extension:
+    return heuristic_minimax()(game)
+
+
 IMPLICIT = Column(
-    np.dtype([("value", np.float64)]), "implicit", fault=bounded(value=MAX_VALUE),
-    keeper=lambda game: heuristic_minimax()(game),  # noqa: PLW0108 - defined below
+    np.dtype([("value", np.float64)]), "implicit", fault=bounded(value=MAX_VALUE), keeper=_by_potential
 )  # fmt: skip
 """Minimax value of a node for player 0, from the heuristic at the leaves of the tree."""
 
@@ -94,6 +98,7 @@ def back_up_minimax(tree, path, depth, value, moves, parameters):
     return 0
 
 
+@factory
 def heuristic_minimax(heuristic: str | Callable[[Any], float] = "potential") -> Callable[[Game], Extension]:
     """Keeper of the column `IMPLICIT`; a search adds it, with `potential`, if its rule reads the column.
 

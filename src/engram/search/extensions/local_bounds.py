@@ -7,22 +7,29 @@ then fill a small part of [-1, 1], and one exploration constant means something 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from engram.games.game import Game
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.search.columns import MAX_VALUE, Column, bounded
-from engram.search.extension import Extension
+from engram.search.extension import Extension, factory
 from engram.search.operators import Parameter, after_backup, column_of, selection
 from engram.search.returns import discounted
 from engram.search.selection import ucb_scale
 from engram.search.tree import EXPAND, nodes_of, sign_of, statistics, visited_of
 
+
+def _undiscounted(game: Game) -> Extension:
+    return local_bounds()(game)
+
+
 # Returns are within [-1, 1], so the zeros of a new node mean that it has no return yet.
 RETURNS = Column(
     np.dtype([("above", np.float64), ("below", np.float64)]), "returns",
-    fault=bounded(above=1.0 + MAX_VALUE, below=1.0 + MAX_VALUE), keeper=lambda game: local_bounds(),
+    fault=bounded(above=1.0 + MAX_VALUE, below=1.0 + MAX_VALUE), keeper=_undiscounted,
 )  # fmt: skip
 """1 + the greatest and 1 - the least return for player 0 of the moves from a node."""
 
@@ -88,7 +95,8 @@ def note_returns(tree, path, depth, value, moves, parameters):
     return 0
 
 
-def local_bounds(discount: float = 1.0, trace_decay: float = 1.0) -> Extension:
+@factory
+def local_bounds(discount: float = 1.0, trace_decay: float = 1.0) -> Callable[[Game], Extension]:
     """Keeper of the column `RETURNS`; a search adds it, with γ = 1, if its rule reads the column.
 
     Args:
@@ -97,8 +105,9 @@ def local_bounds(discount: float = 1.0, trace_decay: float = 1.0) -> Extension:
         as 0, the middle of the bounds; γ acts in the game's units.
     """
     decay = discount * trace_decay
-    return Extension(
+    extension = Extension(
         "local bounds", after_backup=note_returns(discount=discount), rollout_moves=decay < 1.0, rollout_decay=decay,
         rollout_discount=discount,
         keeps=(RETURNS,), evaluator=decay == 1.0,
     )  # fmt: skip
+    return lambda game: extension

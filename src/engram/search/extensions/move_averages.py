@@ -14,7 +14,7 @@ from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_float
 from engram.search.columns import MAX_COUNT, MAX_VALUE, bounded
-from engram.search.extension import Extension
+from engram.search.extension import Extension, factory
 from engram.search.extensions.stored_table import StoredTable
 from engram.search.operators import OPERATORS, Parameter, Record, after_backup, rollout
 from engram.search.returns import incoming_value
@@ -70,6 +70,7 @@ def average_moves(tree, path, depth, value, moves, parameters):
     return 0
 
 
+@factory
 def mast(temperature: float = 0.2) -> Callable[[Game], Extension]:
     """MAST, for any search with rollouts: `uct(rollout=mast(temperature=0.5))`.
 

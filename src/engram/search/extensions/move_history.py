@@ -18,7 +18,7 @@ from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_below
 from engram.search.columns import Advice, Column, advice_dtype, bounded
-from engram.search.extension import Extension
+from engram.search.extension import Extension, factory
 from engram.search.extensions.stored_table import StoredTable
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_expanded, selection
 from engram.search.selection import places_of_children, ucb_scale
@@ -141,6 +141,7 @@ def ucb1_memory(tree, node, rng, parameters):
     return best
 
 
+@factory
 def move_history(
     *, equivalence: float = 5.0, shrinkage: float = 20.0, window: float = 200.0
 ) -> Callable[[Game], Extension]:
