@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import subprocess
@@ -12,14 +13,17 @@ import pytest
 
 import engram
 from engram import presets
-from engram.errors import DatabaseError, InvalidState
+from engram.errors import DatabaseError, InvalidParameter, InvalidState
 from engram.games.python_game import PythonGame
 from engram.memory.similar_positions import remembering
+from engram.memory.values.table import Table
 from engram.presets import Preset, puct, uct
 from engram.search.backup import td
+from engram.search.columns import Column
 from engram.search.extensions.implicit_minimax import heuristic_minimax
 from engram.search.extensions.local_bounds import ucb1_local
 from engram.search.extensions.move_history import move_history
+from engram.search.extensions.rave import AMAF, rave
 from tests.games_for_tests import Heap
 
 NIM = """
@@ -214,12 +218,22 @@ def test_presets_can_be_pickled():
     parts = heuristic_minimax("naive"), move_history(), remembering(neighbours="exact")
     learned = Preset(ucb1_local(), extensions=parts)
     for preset in (uct(exploration=0.5, widening=1.0), puct(backup=td(trace_decay=0.5)), learned, *every):
-        copy = pickle.loads(pickle.dumps(preset))
-        searches = [engram.Search("connect_four", rule) for rule in (preset, copy)]
+        twin = pickle.loads(pickle.dumps(preset))
+        searches = [engram.Search("connect_four", rule) for rule in (preset, twin)]
         results = [
             search.run(search.game.initial_state(), engram.Limit(simulations=200), seed=1) for search in searches
         ]
-        assert results[0].moves == results[1].moves and copy.text == preset.text
+        assert results[0].moves == results[1].moves and twin.text == preset.text
+        assert copy.deepcopy(preset).extensions == preset.extensions and hash(preset) == hash(copy.copy(preset))
+    table = Table(100)
+    learns = presets.td_uct(table=table, learn=True)
+    assert copy.deepcopy(learns).extensions == learns.extensions  # they share the table
+    with pytest.raises(InvalidState, match="cannot be copied or pickled"):
+        pickle.dumps(learns)
+    other = Column(AMAF.dtype, "own amaf")
+    with pytest.raises(InvalidParameter, match="cannot be pickled: the column own amaf would become another one"):
+        pickle.dumps(rave(amaf=other))
+    assert copy.deepcopy(rave(amaf=other)).columns == (other,) == copy.copy(rave(amaf=other)).columns
     game = PythonGame("heap", Heap, num_actions=2, max_moves=7)
     with pytest.raises(InvalidState, match="heap is a Python game, which cannot be copied or pickled"):
         pickle.dumps(game)

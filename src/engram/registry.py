@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
+from weakref import ref
 
 from engram.errors import InvalidSpecification, choices
 from engram.specification import THROUGH_A_PRESET, Specification, Value, typed, value_text
@@ -36,6 +37,7 @@ class Registry(dict[str, Entry]):
         super().__init__()
         self.kind = kind
         self._reserved = {} if reserved is None else reserved
+        _registries.append(ref(self))
 
     def __missing__(self, name: str) -> Entry:
         hint = choices(str(name), [*self, *self._reserved]) if ".py:" not in str(name) else f"; {THROUGH_A_PRESET}"
@@ -62,6 +64,15 @@ class Registry(dict[str, Entry]):
     def named(self, name: str) -> Callable[[Entry], Entry]:
         """Decorator: `add` with this name."""
         return partial(self.add, name)
+
+
+_registries: list[ref[Registry[Any]]] = []
+
+
+def is_from_outside(name: str) -> bool:
+    """Whether some registry has an entry of this name that is not the package's own."""
+    entries = (registry.get(name) for made in _registries if (registry := made()) is not None)
+    return any(entry is not None and not _origin(entry).__module__.startswith("engram.") for entry in entries)
 
 
 def _origin(entry: Any) -> Any:

@@ -39,13 +39,9 @@ from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, Invalid
 from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
 from engram.games.line.one_word import line
-from engram.memory.similar_positions import remembering
 from engram.player import Forfeit, Player
 from engram.presets.catalogue import preset
-from engram.search.columns import Column
-from engram.search.extensions.move_history import move_history
-from engram.search.extensions.variance import SQUARES, variance_puct
-from engram.search.selection import ucb1
+from engram.search.decision import DECISIONS
 from tests.progress import num_recorded
 
 PLAYERS = '''
@@ -408,27 +404,26 @@ def test_presets_with_memories_have_a_text_and_are_recorded(tmp_path):
     assert match(**{**call, "a": first.a.player}, database=tmp_path / "r.sqlite") == first
 
 
-def test_a_preset_without_a_text_plays_in_workers_if_they_can_make_it_again(monkeypatch):
-    module, fleets = sys.modules["engram.arena.match"], []
-    fleet = module.fleet
-    monkeypatch.setattr(module, "fleet", lambda *args, **options: fleets.append(args) or fleet(*args, **options))
-    learnt = move_history(window=50.0)
-    widest = presets.Preset(ucb1(exploration=0.7), extensions=(remembering(capacity=40), learnt), decision="max")
-    call = {"game": "tic_tac_toe", "b": "uct", "games": 20, "simulations": 30, "seed": 5}
-    alone = match(a=widest, **call, workers=1)
-    assert fleets == []
-    together = match(a=widest, **call, workers=2)
-    assert len(fleets) == 1 and together.database == ":memory:"
-    for name in ("wins", "draws", "losses", "distinct_games"):
-        assert getattr(together, name) == getattr(alone, name)
-    assert (together.a.moves, together.a.player) == (alone.a.moves, widest.text)
-    shared = replace(widest, extensions=(learnt(engram.game("tic_tac_toe")),))  # one extension for all games
-    match(a=shared, **call, workers=2)
-    other = variance_puct(squares=Column(SQUARES.dtype, "own squares"))  # a copy would read another column
-    assert configure("tic_tac_toe", replace(widest, selection=variance_puct()), "uct").presets
-    assert not configure("tic_tac_toe", replace(widest, selection=other), "uct").presets
-    match(a=replace(widest, prior=lambda state, actions, count, weights: 0), **call, workers=2)
-    assert len(fleets) == 1
+def test_a_name_that_a_script_has_given_is_not_recorded():
+    DECISIONS.named("least visited")(lambda value, visits: int(np.argmin(visits)))
+    try:
+        assert not configure("connect_four", presets.uct(decision="least visited"), "uct").is_named
+        assert configure("connect_four", presets.uct(decision="max"), "uct").is_named
+    finally:
+        del DECISIONS["least visited"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"discount": 0.5}, {"max_moves": 8}, {"bounds": (-2.0, 2.0)}, {"action_names": list("abcdefghi")}]
+)
+def test_a_game_with_other_rules_is_not_taken_for_the_built_in_one(change):
+    game = engram.game("tic_tac_toe")
+    functions = {name: part.function for name, part in game.callbacks.items()}
+    sizes = {"num_actions": 9, "max_moves": 9, "planes_shape": game.planes_shape}
+    sizes["action_names"] = [game.action_name(action) for action in range(9)]
+    for traits, is_named in ((sizes, True), (sizes | change, False)):
+        other = engram.Game("tic_tac_toe", state=game.initial_state(), **traits, **functions)
+        assert configure(other, "uct", "random").is_named == is_named
 
 
 def test_objects_that_no_text_names_play_here_and_are_not_recorded(tmp_path, monkeypatch):

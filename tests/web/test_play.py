@@ -586,6 +586,23 @@ def test_the_server_is_killed_and_comes_back(visit, browser, tmp_path):
         server.close()
 
 
+def test_the_engine_moves_although_its_server_was_away_when_it_was_hurried(visit, tmp_path):
+    server = Served(tmp_path, "--game", "go:9")
+    try:
+        page = visit(server.address, strict=False).page
+        page.get_by_label("You play").select_option(label="Black")
+        page.get_by_label("Level").select_option(label="Master")
+        page.get_by_label("You play").select_option(label="White")
+        expect(page.locator(".analysis .progress")).to_contain_text("thinking")
+        server.kill()
+        expect(page.locator("#news")).to_contain_text("does not answer")
+        page.get_by_role("button", name="Move now").click()
+        server.start()
+        expect(page.locator(".history button.main")).to_have_count(1)
+    finally:
+        server.close()
+
+
 def test_a_tree_that_was_lost_with_the_server_grows_again(visit, tmp_path):
     server = Served(tmp_path)
     try:

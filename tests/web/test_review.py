@@ -18,21 +18,21 @@ def test_a_review_marks_the_moves_that_cost_most(visit, served):
     table = page.get_by_role("region", name="The moves that cost most")
     expect(page.get_by_role("button", name="Review the game")).to_be_enabled()
     expect(page.locator(".history button.main")).to_have_text(MARKED)
-    assert {"2. a2??", "3. c2??", "4. b1??"} <= set(table.locator("tbody th button").all_inner_texts())
-    expect(page.locator(".review .summary p")).to_have_text(
+    assert {"1 … a2??", "2. c2??", "2 … b1??"} <= set(table.locator("tbody th button").all_inner_texts())
+    expect(page.locator(".review .sentences p")).to_have_text(
         [re.compile("^Black: 2 moves"), re.compile("^White: 2 moves")]
     )
     assert serious(page) == []
-    table.get_by_role("button", name="3. c2??").click()
+    table.get_by_role("button", name="2. c2??").click()
     expect(page.locator(".turn")).to_have_text("Black to move")
     expect(page.locator(".history .present")).to_have_text("a2??")
     expect(page.locator(".analysis .progress")).to_contain_text("12,000 simulations")  # the search of the review
-    better = table.locator("tr", has_text="3. c2??").locator("td").nth(1)
+    better = table.locator("tr", has_text="2. c2??").locator("td").nth(1)
     expect(better).to_have_text(re.compile("^(b1|c1|b2)$"))  # the moves that win
     page.reload()
     expect(page.locator(".history button.main")).to_have_text(MARKED)
     new_game(page, "tic_tac_toe")
-    expect(page.locator(".review .summary p")).to_have_count(0)
+    expect(page.locator(".review .sentences p")).to_have_count(0)
     expect(page.get_by_role("button", name="Review the game")).to_be_disabled()
     page.get_by_role("button", name="Undo").click()
     expect(table).to_be_visible()
@@ -42,9 +42,54 @@ def test_the_end_of_a_game_has_its_outcome(visit, served):
     page = visit(f"{served.address}&game=tic_tac_toe&moves=a1,b1,a2,b2,a3").page
     page.get_by_role("button", name="Review the game").click()
     rows = page.get_by_role("region", name="The moves that cost most").locator("tbody tr")
-    expect(rows.filter(has_text="4. b2").locator("td.number").nth(1)).to_have_text(re.compile(r"^(0|[0-9.]+) %$"))
+    expect(rows.filter(has_text="2 … b2").locator("td.number").nth(2)).to_have_text(re.compile(r"^(0|[0-9.]+) %$"))
     expect(page.locator(".history button.main").last).to_have_text("a3")
     expect(page.locator(".turn")).to_have_text("Black wins")
+
+
+def test_the_end_of_a_file_of_go_is_searched_because_dead_stones_stand_on_the_board(visit, served):
+    page = visit(f"{served.address}&game=go:5").page
+    # Black owns the board but for one dead stone in the corner of White's last try; both pass.
+    moves = "B[cc]W[aa]B[bb]W[cb]B[dc]W[db]B[eb]W[bc]B[ab]W[ba]B[ca]W[da]B[bd]W[cd]B[ac]W[]B[]"
+    sgf = f"(;GM[1]SZ[5]KM[0.5];{moves.replace(']', '];')[:-1]})"
+    page.get_by_label("Open SGF").set_input_files(
+        {"name": "dead.sgf", "mimeType": "text/plain", "buffer": sgf.encode()}
+    )
+    expect(page.locator(".history button.main")).to_have_count(17)
+    expect(page.locator(".turn")).to_contain_text("wins")
+    page.get_by_role("button", name="Review the game").click()
+    expect(page.get_by_role("button", name="Stop the review")).to_have_count(0)
+    end = page.evaluate(
+        "JSON.parse(Object.values(sessionStorage).find((kept) => kept.includes('isFile'))).nodes.at(-1).review"
+    )
+    assert end["name"] != "" and -1.0 < end["value"] < 1.0  # of a search, not the count of the board
+    page.reload()
+    expect(page.locator(".turn")).to_contain_text("wins")
+    expect(page.locator("engram-moves tbody tr")).to_have_count(0)
+
+
+def test_all_marks_are_by_one_search_and_a_longer_analysis_stays(visit, served):
+    page = visit(f"{served.address}&game=connect_four&moves=4,4,4,4,3,2,1,5", strict=False).page
+    progress, caption = page.locator(".analysis .progress"), page.locator(".review caption")
+    page.get_by_role("button", name="Analyse").click()
+    expect(progress).to_contain_text(re.compile(r"\d,\d\d\d simulations"))
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(progress).to_contain_text("stopped")
+    analysis = progress.inner_text()
+    search = page.get_by_label("Search", exact=True)
+    for text in ("uct", "rave"):
+        search.fill(text)
+        search.press("Enter")
+        page.get_by_label("Simulations of each position").select_option("300")
+        page.get_by_role("button", name="Review the game").click()
+        expect(caption).to_contain_text(f"({text}, 300 simulations)")
+        expect(page.get_by_role("button", name="Review the game")).to_be_enabled()
+    expect(progress).to_have_text(analysis)
+    search.fill("nonsense")
+    page.get_by_role("button", name="Analyse").click()
+    expect(page.locator("#news")).to_contain_text("nonsense")
+    page.get_by_label("Show on the board").select_option(label="Value")
+    expect(progress).to_have_text(analysis)  # what was refused takes nothing away
 
 
 def test_a_review_goes_on_while_the_person_looks_back_and_ends_when_asked(visit, served):
@@ -61,7 +106,7 @@ def test_a_review_goes_on_while_the_person_looks_back_and_ends_when_asked(visit,
     expect(progress).to_have_text("3 of 10 positions")
     page.get_by_role("button", name="Stop the review").click()
     expect(progress).to_have_text("")
-    expect(page.locator(".review .summary p")).to_have_count(2)  # of the two moves that it has reached
+    expect(page.locator(".review .sentences p")).to_have_count(2)  # of the two moves that it has reached
     expect(page.get_by_role("button", name="Review the game")).to_be_enabled()
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import partial
 from itertools import compress
 from numbers import Real
@@ -20,13 +21,13 @@ from engram.arena.sources import text_digest
 from engram.arena.statistics import Sprt
 from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_options, check_whole
-from engram.fleet import pickled
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.player import Player, SearchPlayer
 from engram.presets.catalogue import PRESETS, preset
 from engram.printable import on_one_line
-from engram.search.extension import Extension
+from engram.registry import is_from_outside
+from engram.search.extension import Factory
 from engram.search.preset import Preset
 from engram.specification import parse
 from engram.user_files import is_in_file, load
@@ -163,7 +164,6 @@ class MatchSetup:
       players: the players of sides `A` and `B`.
       judge: the player that values openings, or None.
       is_named: whether texts alone make the same game and players again, in another process or on another day.
-      presets: those of sides `A` and `B` that no text names, where another process can make the same players of them.
     """
 
     configuration: MatchConfiguration
@@ -171,21 +171,16 @@ class MatchSetup:
     players: Mapping[str, Player]
     judge: Player | None = None
     is_named: bool = True
-    presets: Mapping[str, Preset] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, configuration: MatchConfiguration, presets: Mapping[str, Preset] | None = None) -> MatchSetup:
+    def of(cls, configuration: MatchConfiguration) -> MatchSetup:
         """Makes game and players that a configuration names; for one from a database, call this inside its `stored`.
-
-        Args:
-          presets: of sides that no text names.
 
         Raises:
           InvalidSpecification: there is no such game or player.
         """
         game, text = named_game(configuration.game), configuration.opening_judge
-        choices = {"A": configuration.a, "B": configuration.b, **(presets or {})}
-        players = {side: player(game, choice) for side, choice in choices.items()}
+        players = {"A": player(game, configuration.a), "B": player(game, configuration.b)}
         return cls(configuration, game, players, player(game, text) if text is not None else None)
 
     @property
@@ -264,9 +259,7 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         opening_judge=judge.text if judge is not None else None,
         opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
     )  # fmt: skip
-    unnamed = {side: choice for side, choice, is_named in (("A", a, named[1]), ("B", b, named[2])) if not is_named}
-    is_portable = named[0] and all(map(_is_portable, unnamed.values()))
-    return MatchSetup(configuration, rules, players, judge, all(named), unnamed if is_portable else {})
+    return MatchSetup(configuration, rules, players, judge, all(named))
 
 
 def _judge(game: Game, text: Any, balance: float | None, opening_moves: int) -> Player | None:
@@ -311,42 +304,39 @@ def _game_is_named(game: str | Game) -> bool:
         return False
     if other is game or not (game.compiled and other.compiled):
         return other is game
-    functions = [{name: part.function for name, part in rules.callbacks.items()} for rules in (game, other)]
-    return functions[0] == functions[1] and game.initial_state().tobytes() == other.initial_state().tobytes()
+    first, second = (
+        [
+            {name: part.function for name, part in rules.callbacks.items()}, rules.initial_state().tobytes(),
+            rules.num_actions, rules.max_moves, rules.players, rules.bounds, rules.discount,
+            [rules.action_name(action) for action in range(rules.num_actions)],
+        ]
+        for rules in (game, other)
+    )  # fmt: skip
+    return first == second
 
 
 def _player_is_named(choice: Any) -> bool:
     if not isinstance(choice, Preset):
         return isinstance(choice, str)
+    words = [*re.findall(r"\w+", choice.text), *re.findall(r"'([^']*)'", choice.text)]
+    if any(map(is_from_outside, words)):  # the digest of sources does not see its code
+        return False
     try:
         return parse(choice.text).name in PRESETS and _same(preset(choice.text), choice)
     except EngramError:
         return False
 
 
-def _is_portable(choice: Any) -> bool:
-    """Whether a preset makes the same player in another process: extensions made once may learn from game to game."""
-    if not isinstance(choice, Preset) or any(
-        isinstance(part, Extension) for part in (*choice.extensions, choice.rollout)
-    ):
-        return False
-    try:
-        pickled(choice)
-    except EngramError:
-        return False
-    return True
-
-
 def _same(first: Any, second: Any) -> bool:
     """Whether two presets, or two of their parts, are the same; operators are compared by their parameters."""
     if type(first) is not type(second):
         return False
+    if isinstance(first, Factory):
+        return _same(first.call, second.call)
     if isinstance(first, partial):
         return _same(first.__reduce__()[2], second.__reduce__()[2])
     if is_dataclass(first):
-        return all(
-            _same(getattr(first, part.name), getattr(second, part.name)) for part in fields(first) if part.compare
-        )
+        return all(_same(getattr(first, part.name), getattr(second, part.name)) for part in fields(first))
     if isinstance(first, Mapping):
         return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
     if isinstance(first, (tuple, list)):

@@ -56,9 +56,8 @@ def match(
     Args:
       game: a specification such as `"connect_four"`, or a `Game`.
       a, b: players: specifications such as `"uct(exploration=1.0)"`, `"alpha_beta(depth=6)"`, `"file.py:name"`;
-        or a `Preset`, or any object with `choose(state, limit, seed)`. A match with a game or player that no text names
-        is recorded in memory only. It plays in this process, unless all such players are presets that can be pickled:
-        made of rules and of functions that make extensions, all from importable modules.
+        or a `Preset`, or any object with `choose(state, limit, seed)`. A game or player that no text names
+        plays in this process, and the match is recorded in memory only.
       games: even, 2 to 1,000,000; default 100.
       simulations, seconds: budget per move; default 1000 simulations. With a budget in simulations alone, the match is
         a pure function of its arguments. With a budget in seconds, use no more workers than free cores.
@@ -109,7 +108,7 @@ def play_match(
         if setup.is_named:
             database, workers = database if database is not None else DEFAULT_DATABASE, workers or default_workers()
         elif database is None or str(database) == MEMORY:
-            database, workers = MEMORY, (workers or default_workers()) if setup.presets and not on_cluster() else 1
+            database, workers = MEMORY, 1
         else:
             raise InvalidParameter(
                 "a game or player that no text names cannot be recorded or resumed: put it into a file and name it "
@@ -179,8 +178,8 @@ class _MatchRun:
         return result
 
     def _play_in_workers(self, claims: Claims, numbers: Iterator[int], count: int, share: int) -> None:
-        setup, setting = self._configuration, (self._configuration, self._setup.presets, share, self._max_bytes)
-        files = files_named(setup.texts) if self._setup.is_named else []
+        setup, setting = self._configuration, (self._configuration, share, self._max_bytes)
+        files = files_named(setup.texts)
         clocked = any(limit.seconds for limit in setup.limits.values())
         with fleet(play_games, *setting, count=count, files=files, clocked=clocked) as players:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from engram.arena.batched import MAX_BYTES, BatchedMatch
@@ -19,7 +19,6 @@ from engram.errors import EngramError, InvalidSpecification
 from engram.fleet import Link
 from engram.gtp.client_player import GtpPlayer
 from engram.player import Forfeit, SearchPlayer
-from engram.search.preset import Preset
 
 _LOG = logging.getLogger(__name__)
 LEAST_S = 1e-6
@@ -136,17 +135,14 @@ class MatchRunner:
         )
 
 
-def play_games(
-    link: Link, configuration: MatchConfiguration, presets: Mapping[str, Preset], share: int, max_bytes: int
-) -> None:
+def play_games(link: Link, configuration: MatchConfiguration, share: int, max_bytes: int) -> None:
     """The work of a process of a match: plays the games whose numbers it is given."""
-    unnamed = {preset.text for preset in presets.values()}
-    if text_digest([text for text in configuration.texts if text not in unnamed]) != configuration.sources:
+    if text_digest(configuration.texts) != configuration.sources:
         raise InvalidSpecification(
             "files that this match names are not those that it began with: on a cluster, name them by paths relative "
             "to the working directory"
         )
-    runner = MatchRunner(MatchSetup.of(configuration, presets), share, max_bytes)
+    runner = MatchRunner(MatchSetup.of(configuration), share, max_bytes)
     runner.warm_up()
     for record in runner.play_all(link.tasks()):
         link.send(record, ends=record.number)

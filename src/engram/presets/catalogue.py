@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
@@ -37,9 +38,10 @@ def register(function: PresetFunction) -> PresetFunction:
     @wraps(function)
     def named(**options: Any) -> Preset:
         options = {
-            name: value.item() if isinstance(value, np.number) else value
+            name: value.item() if isinstance(value, np.generic) else value
             for name, value in options.items() if value is not None or defaults.get(name) is not None
         }  # fmt: skip
+        options |= {name: os.fspath(value) for name, value in options.items() if isinstance(value, os.PathLike)}
         specification = Specification(function.__name__, (), options)
         types, open_ended = types_of(function)
         for part in [part.name for part in fields(Preset) if part.name not in types]:

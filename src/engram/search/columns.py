@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,11 +79,11 @@ class Column:
                 f"column {self.name}: a move of the root empties a table, so that new_nodes=False needs a rebuild"
             )
 
+    def __copy__(self) -> Column:
+        return self
+
     def __deepcopy__(self, memo: Any) -> Column:
         return self  # a copied rule reads the same column as the extension that writes it
-
-    def __reduce__(self) -> NoReturn:
-        raise InvalidParameter(f"column {self.name} cannot be pickled: its copy would be another column")
 
 
 MAX_VALUE, MAX_COUNT = 1.0 + 1e-6, 1e15

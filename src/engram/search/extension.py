@@ -180,18 +180,24 @@ def _code(function: Any) -> tuple[Any, ...]:
     return function.__code__, function.__defaults__, [value for value in around if isinstance(value, (int, float, str))]
 
 
-@dataclass(frozen=True)
 class Factory(Generic[E_co]):
-    """A function of the game that makes an extension, with the call that made the function.
+    """A function of the game that makes an extension; a pickle of it holds the call that made the function.
 
-    Equal calls make equal factories, and a copy in another process comes from the same call.
+    Attributes:
+      make: the function. call: a function of a module, and its arguments.
     """
 
-    make: Callable[[Game], E_co] = field(compare=False)
-    call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+    def __init__(self, make: Callable[[Game], E_co], call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]):
+        self.make, self.call = make, call
 
     def __call__(self, game: Game) -> E_co:
         return self.make(game)
+
+    def __copy__(self) -> Factory[E_co]:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Factory[E_co]:
+        return self  # as a function is
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _called, self.call

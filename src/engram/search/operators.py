@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -306,13 +307,20 @@ class Operator:
             self.definition.check(values)
         return BoundParameters(record, owners)
 
+    def __copy__(self) -> Operator:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Operator:
+        return Operator(self.definition, deepcopy(self.values, memo))
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Without its definition's own columns, which the copy then shares with the extensions that write them.
         declared = self.definition.parameters
-        return _with_values, (
-            self.definition,
-            {key: value for key, value in self.values.items() if value is not declared[key]},
-        )
+        values = {key: value for key, value in self.values.items() if value is not declared[key]}
+        for value in values.values():
+            if isinstance(value, Column):
+                raise InvalidParameter(f"{self} cannot be pickled: the column {value.name} would become another one")
+        return _with_values, (self.definition, values)
 
     def __repr__(self) -> str:
         inner = []

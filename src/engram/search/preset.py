@@ -17,7 +17,7 @@ from engram.search import backup as backups
 from engram.search.decision import DECISIONS
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
-from engram.search.extension import Extension, ExtensionOrFactory
+from engram.search.extension import Extension, ExtensionOrFactory, Factory
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.transpositions import transpositions
 from engram.search.operators import OPERATORS, Definition, Operator, Record
@@ -255,6 +255,8 @@ def described(value: Any, enclosing: tuple[Any, ...] = ()) -> str:
         parameters = value.definition.parameters.items()
         numbers = [(name, value.values[name]) for name, declared in parameters if not isinstance(declared, Record)]
         return described(value.definition.function, enclosing) + inner(numbers)
+    if isinstance(value, Factory):
+        return described(value.make, enclosing)
     if isinstance(value, partial):
         return inner([value.func, value.args, value.keywords])
     if isinstance(value, FunctionType):

@@ -100,6 +100,7 @@ class ExpIntegral:
     budget: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "knots", knots_of(self.knots))
         if not self.knots or not all(math.isfinite(knot) and abs(knot) <= 100 for knot in self.knots):
             raise InvalidParameter(f"knots must be at least one number in [-100, 100], not {self.knots}")
 
@@ -216,6 +217,8 @@ def _steps(weights):
 
 def knots_of(values: Sequence[float] | float) -> tuple[float, ...]:
     """Knots as a tuple, from a number or a list."""
+    if isinstance(values, np.ndarray | np.generic):
+        values = values.tolist()
     knots = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     if not all(isinstance(knot, (int, float)) and not isinstance(knot, bool) for knot in knots):
         text = ", ".join(str(getattr(knot, "text", knot)) for knot in knots)

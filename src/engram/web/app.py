@@ -118,7 +118,7 @@ class Server:
 
     def search(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Starts a search of a position."""
-        fields.check_names("game", "start", "moves", "search", "simulations", "seconds", "seed", "explain")
+        fields.check_names("game", "start", "moves", "search", "simulations", "seconds", "seed", "explain", "once")
         line = self._line(fields)
         session = self.sessions.start(
             lambda: players.session(fields, line.game, line.state, allow_files=self._allows(fields.text("search")))

@@ -49,5 +49,6 @@ def session(fields: Fields, game: Game, state: State, *, allow_files: bool) -> S
     seconds = fields.maybe_real("seconds", 0.0, LONGEST_S)
     limit = Limit(fields.maybe_whole("simulations", 1, 2**32 - 1), LONGEST_S if seconds is None else seconds)
     return SearchSession(
-        search, state, limit, fields.whole("seed", 0, 2**53 - 1, 0), explained=fields.flag("explain")
+        search, state, limit, fields.whole("seed", 0, 2**53 - 1, 0), explained=fields.flag("explain"),
+        is_once=fields.flag("once"),
     )  # fmt: skip

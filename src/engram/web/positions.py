@@ -87,9 +87,14 @@ def position(game: Game, state: State) -> dict[str, Any]:
 
 
 def opened(line: PlayedGame) -> dict[str, Any]:
-    """A game with its board, and the position after its moves, with the outcome of the whole line."""
+    """A game with its board, and the position after its moves, with the outcome of the whole line.
+
+    A game of Go that is over also has `resumed`, the diagram of its end without the passes.
+    """
     game, end = line.game, position(line.game, line.state)
     if end["outcome"] is not None:
+        if is_go(game):
+            end["resumed"] = game.render(on_move(game, line.state, game.to_play(line.state)))
         end["outcome"] = game.line_return(line.actions, line.first)
     elif game.players == 1 and game.has("reward"):
         end["note"] = " · ".join(

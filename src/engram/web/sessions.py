@@ -31,7 +31,7 @@ TREE_BYTES = 1 << 28
 """Bound on one search's tree."""
 LONGEST_S = 3600.0
 KEPT = 6
-"""Finished searches that pages may still ask about, and as many more that a page has asked about."""
+"""Finished searches that pages may still ask about, as many more that a page has asked about, and as many for once."""
 _INTERVAL_S = 0.25
 _COST = 100.0
 """A snapshot that took t seconds of the processor is followed by none for this many t of the search's own thread:
@@ -58,6 +58,7 @@ class SearchSession:
     Args:
       search: its own. state: the position. limit, seed: of the run.
       explained: observe the two best moves, and explain the choice at the end.
+      is_once: the page only wants its snapshots, so that it takes no place of a search that a page may ask about.
       audience: that takes its snapshots; default its channel.
 
     Attributes:
@@ -67,14 +68,14 @@ class SearchSession:
 
     def __init__(
         self, search: Search, state: State, limit: Limit, seed: int, *, explained: bool = False,
-        audience: Audience | None = None,
+        is_once: bool = False, audience: Audience | None = None,
     ):  # fmt: skip
         self.id = secrets.token_urlsafe(9)
         self.channel = Channel()
         self._audience = audience or self.channel
         self.search, self.state = search, state
         self.result: SearchResult | None = None
-        self.is_asked = False
+        self.is_once, self.is_asked = is_once, False
         self._limit, self._seed, self._explained = limit, seed, explained
         self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._stopped, self._ended = threading.Event(), threading.Event()
@@ -211,9 +212,9 @@ class Sessions:
         try:
             session = make()
             with self._lock:
-                for is_asked in (False, True):
+                for group in ((True, False), (False, False), (False, True)):
                     ended = [key for key, old in self._sessions.items()
-                             if old.is_asked == is_asked and not old.is_running]  # fmt: skip
+                             if (old.is_once, old.is_asked) == group and not old.is_running]  # fmt: skip
                     for key in ended[: max(0, len(ended) - KEPT)]:
                         del self._sessions[key]
                 session.start()

@@ -51,8 +51,9 @@ export class GameTree extends EventTarget {
   get moves() { return this.path().slice(1).map((node) => this.nodes[node].move); }
   /** Whether the server has answered about the present position. */
   get isShown() { return this.at === this.#shown; }
-  get node() { return this.nodes[this.at]; }
-  get action() { return this.node.action; }
+  /** The node on the board, which may be another one than the present while the server has not answered. */
+  get shown() { return this.nodes[this.#shown]; }
+  get action() { return this.shown.action; }
   /** What requests send. */
   get fields() { return { game: this.game, start: this.start, moves: this.moves }; }
   /** The server's answer about the present position. */
@@ -145,11 +146,12 @@ export class GameTree extends EventTarget {
     this.#show(opened, "open");
   }
 
-  async #load({ game, start, moves }) {
+  async #load({ game, start, moves, isFile = false }) {
     const opened = await post("position", { game, start, moves });
     if (this.nodes.length > 1) this.#before = { game: this.game, start: this.start, nodes: this.nodes, at: this.at };
     this.isRecord = moves.length > 0;
     this.clear(opened.game, start);
+    if (isFile) this.nodes[0].isFile = true; // kept with the game
     opened.moves.forEach((move, number) => (this.at = this.#kid(move, opened.actions[number])));
     this.#show(opened, "new");
   }

@@ -92,16 +92,14 @@ export class Play {
     </div>`);
     const find = (selector) => this.element.querySelector(selector);
     this.find = find;
-    this.review = new Review(game, () => this.choice.search);
+    this.review = new Review(game, () => this.choice.search, this.#snapshots);
     find(".values").after(this.review.element);
     this.review.addEventListener("go", (event) => {
       find(".table").scrollIntoView({ block: "nearest" });
       this.#leave(() => game.goTo(event.detail));
     });
-    this.review.addEventListener("position", ({ detail: { node, snapshot } }) => {
-      const isSearched = node === game.at && this.#thinking;
-      if (!isSearched) this.#snapshots.set(game.nodes[node], snapshot);
-      if (node === game.at && !isSearched) { this.#draw(); return; }
+    this.review.addEventListener("position", ({ detail: node }) => {
+      if (node === game.at && game.isShown && !this.#thinking) { this.#draw(); return; }
       this.#drawHistory();
       this.#drawValues();
       this.review.draw();
@@ -167,7 +165,7 @@ export class Play {
   get players() { return this.game.players; }
 
   /** The last snapshot of the position on the board; null without a search of it. */
-  get #snapshot() { return this.#snapshots.get(this.game.node) ?? null; }
+  get #snapshot() { return this.#snapshots.get(this.game.shown) ?? null; }
 
   #choose(choice) {
     Object.assign(this.choice, choice);
@@ -296,7 +294,8 @@ export class Play {
     });
     renew(this.find(".history"), parts.join(" ") || `<span class="hint">No moves yet.</span>`);
     const box = this.find(".history"), present = box.querySelector(".present");
-    if (present) box.scrollTop = Math.max(0, present.offsetTop - box.offsetTop - box.clientHeight / 2);
+    if (present && this.scrolledTo !== present.dataset.node) box.scrollTop = Math.max(0, present.offsetTop - box.offsetTop - box.clientHeight / 2);
+    this.scrolledTo = present?.dataset.node;
   }
 
   #drawValues() {
@@ -356,20 +355,28 @@ export class Play {
   // ------------------------------------------------------------- searches
 
   async #search(fields, analyses) {
-    const thinking = (this.#thinking = new RemoteSearch({ ...this.game.fields, ...fields }, { waits: !analyses }));
-    thinking.analyses = analyses;
-    this.#snapshots.delete(this.game.node);
+    const { at, nodes } = this.game, wait = analyses ? null : (sentence) => say(sentence, { bad: true });
+    const thinking = (this.#thinking = new RemoteSearch({ ...this.game.fields, ...fields }, { wait }));
+    Object.assign(thinking, { analyses, node: nodes[at] });
+    if (!analyses) this.#snapshots.delete(nodes[at]);
     try {
-      return await thinking.run((snapshot) => this.#take(snapshot));
+      return await thinking.run((snapshot) => this.#take(snapshot, at));
     } finally {
+      this.#interrupt(thinking);
       if (this.#thinking === thinking) this.#thinking = null;
     }
   }
 
-  #take(snapshot) {
-    this.#snapshots.set(this.game.node, snapshot.error ? null : snapshot);
+  /** Marks what a search has found as its last, if it still runs. */
+  #interrupt({ node }) {
+    const snapshot = this.#snapshots.get(node);
+    if (snapshot?.stopped === "running") snapshot.stopped = "interrupted";
+  }
+
+  #take(snapshot, at) {
+    this.#snapshots.set(this.game.nodes[at], snapshot.error ? null : snapshot);
     if (snapshot.error) return say(snapshot.error, { bad: true });
-    this.game.note({ value: snapshot.player === 0 ? snapshot.value : -snapshot.value });
+    this.game.note({ value: snapshot.player === 0 ? snapshot.value : -snapshot.value }, at);
     const { find } = this;
     find(".progress").textContent = progressOf(snapshot, this.players);
     if (this.#thinking?.analyses) {
@@ -390,7 +397,6 @@ export class Play {
         await ended;
       } finally {
         if (!this.#thinking) {
-          if (this.#snapshot?.stopped === "running") this.#snapshot.stopped = "interrupted";
           this.find(".think").textContent = "Analyse";
           this.find(".analysis .progress").textContent = progressOf(this.#snapshot, this.players);
         }
@@ -428,10 +434,8 @@ export class Play {
     if (!thinking) return;
     thinking.drop();
     this.find(".think").textContent = "Analyse";
-    if (this.#snapshot?.stopped === "running") {
-      this.#snapshot.stopped = "interrupted";
-      this.find(".progress").textContent = progressOf(this.#snapshot, this.players);
-    }
+    this.#interrupt(thinking);
+    if (thinking.node === this.game.shown) this.find(".progress").textContent = progressOf(this.#snapshot, this.players);
   }
 
   /** Says why a cell that was pressed is no move. */
@@ -507,7 +511,7 @@ export class Play {
     if (file.size > 500_000) return say("An SGF file may have at most 500,000 bytes here.", { bad: true });
     const line = await post("sgf/read", await file.arrayBuffer()), missing = new Intl.ListFormat("en").format(line.left_out);
     await this.#leave(async () => {
-      await this.game.load(line);
+      await this.game.load({ ...line, isFile: true });
       say(`${file.name}: ${line.moves.length} moves${missing && `; its ${missing} are left out`}`);
     });
   }

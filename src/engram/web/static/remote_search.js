@@ -12,11 +12,11 @@ export class RemoteSearch {
 
   /**
    * @param fields  of the request
-   * @param waits  for a place on a busy server, instead of being refused
+   * @param wait  hears of a busy server, and the search then waits for a place; without it the search is refused
    */
-  constructor(fields, { waits = false } = {}) {
+  constructor(fields, { wait = null } = {}) {
     this.fields = fields;
-    this.waits = waits;
+    this.wait = wait;
   }
 
   /** Passes on each snapshot until the last one, which it returns; null once the search is dropped. */
@@ -28,7 +28,7 @@ export class RemoteSearch {
         return await watch(`searches/${this.id}/events`, (snapshot) => !signal.aborted && take(snapshot), signal);
       } catch (error) {
         if (signal.aborted) return null;
-        if (error.status !== 404 || !this.id || this.ends) throw error;
+        if (error.status !== 404 || !this.id || (this.ends && !this.wait)) throw error;
         this.id = null;
         say("The search was lost with the server; it starts again.");
       }
@@ -43,8 +43,8 @@ export class RemoteSearch {
         if (signal.aborted || this.ends) stopSearch(this.id);
         return !signal.aborted;
       } catch (error) {
-        if (error.status !== 429 || !this.waits) throw error;
-        if (!signal.aborted) say(error.message, { bad: true });
+        if (error.status !== 429 || !this.wait) throw error;
+        if (!signal.aborted) this.wait(error.message);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }

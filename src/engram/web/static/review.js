@@ -5,30 +5,39 @@ import { count, element, percent, renew, safe, trying } from "./html.js";
 import { RemoteSearch } from "./remote_search.js";
 
 const SHOWN = 10;
-const MARKS = [[20, "??"], [10, "?"]]; // by the percent of the chance to win that a move gave away
+const MARKS = [[0.195, "??"], [0.0995, "?"]]; // for a loss that the table rounds to 20 % or 10 %, or to more
 const EFFORTS = [300, 2_000, 12_000], USUAL = 2_000;
 
 /** A value in [−1, 1] as a chance to win. */
 const chance = (value) => percent(0.5 + value / 2);
 
-/** A node's `review`: the value of its position for player 0 and, unless it is an end, who moves and the search's move. */
+/**
+ * A node's `review`: the value of its position for player 0, `by` which search and effort, and, unless the outcome is
+ * known, who moves and the search's move. All reviews of a game are by one search.
+ */
 export class Review extends EventTarget {
   #running = null; // the review under way
   #search = null; // of one of its positions
 
-  /** @param text  gives the search to use */
-  constructor(game, text) {
+  /**
+   * @param text  gives the search to use
+   * @param snapshots  the last one of each node
+   */
+  constructor(game, text, snapshots) {
     super();
-    this.game = game;
-    this.text = text;
+    Object.assign(this, { game, text, snapshots });
     this.element = element(`<div class="review">
       <div class="row"><button type="button" class="go">Review the game</button>
         <label class="inline">Simulations of each position <select>${EFFORTS.map((number) => `<option value="${number}" ${number === USUAL ? "selected" : ""}>${count(number)}</option>`).join("")}</select></label></div>
       <p class="progress" role="status" aria-live="off"></p>
-      <div class="summary"></div></div>`);
+      <div class="sentences"></div>
+      <div class="scroll" tabindex="0" role="region" aria-label="The moves that cost most" hidden><table>
+        <caption></caption>
+        <thead><tr><th scope="col">Move</th><th scope="col" class="number">Lost</th><th scope="col">Better</th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th><th scope="col">By</th></tr></thead>
+        <tbody></tbody></table></div></div>`);
     this.find = (selector) => this.element.querySelector(selector);
     this.find(".go").addEventListener("click", () => (this.#running ? this.stop() : trying(() => this.#run())));
-    this.find(".summary").addEventListener("click", (event) => {
+    this.find("tbody").addEventListener("click", (event) => {
       const node = event.target.closest("[data-node]")?.dataset.node;
       if (node) this.dispatchEvent(new CustomEvent("go", { detail: +node }));
     });
@@ -37,35 +46,58 @@ export class Review extends EventTarget {
 
   async #run() {
     const { game } = this, { nodes, fields } = game, line = game.line(), running = (this.#running = {});
-    const asked = { search: this.text(), simulations: +this.find("select").value, seed: 0 };
+    const asked = { search: this.text(), simulations: +this.find("select").value, seed: 0, once: true };
+    const by = `${asked.search}, ${count(asked.simulations)} simulations`;
     const goesOn = () => running === this.#running && nodes === game.nodes;
+    for (const node of nodes) if (node.review?.by !== by) delete node.review; // values of two searches do not compare
     try {
       this.draw();
       for (const [done, node] of line.entries()) {
-        this.find(".progress").textContent = `${done} of ${line.length} positions`;
+        const say = (sentence = "") => (this.find(".progress").textContent = `${done} of ${line.length} positions${sentence && `; ${sentence}`}`);
+        say();
         const position = { ...fields, moves: line.slice(1, done + 1).map((step) => nodes[step].move) };
-        const outcome = done === line.length - 1 ? (await post("position", position)).position.outcome : null;
-        const snapshot = outcome === null ? await this.#assess({ ...position, ...asked }, goesOn) : null;
+        const end = done === line.length - 1 ? await this.#end(position) : position;
+        const snapshot = "outcome" in end ? null : await this.#assess({ ...end, ...asked }, goesOn, say);
         if (!goesOn()) return;
-        const { value, player, action, name } = snapshot ?? { value: outcome, player: 0 };
-        const forFirst = player === 0 ? value : -value;
-        game.note({ value: forFirst, review: { value: forFirst, player, action, name } }, node);
-        this.dispatchEvent(new CustomEvent("position", { detail: { node, snapshot } }));
+        if (end !== position) delete snapshot?.moves; // a game that is over offers none
+        this.#keep(node, by, snapshot ?? { value: end.outcome, player: 0 });
+        this.dispatchEvent(new CustomEvent("position", { detail: node }));
       }
     } finally {
       if (running === this.#running) this.stop();
     }
   }
 
+  /**
+   * The outcome of a game that is over, or the position to search. People end a game of Go with dead stones on the
+   * board, which would count, so the last position of a file is searched without its passes.
+   */
+  async #end(fields) {
+    const { outcome, resumed } = (await post("position", fields)).position;
+    if (outcome === null) return fields;
+    return this.game.nodes[0].isFile ? { ...fields, start: resumed, moves: [] } : { outcome };
+  }
+
   /** The last snapshot of a search, which begins again if its server was stopped. */
-  async #assess(fields, goesOn) {
+  async #assess(fields, goesOn, say) {
     let snapshot = null;
     while (goesOn() && (!snapshot || snapshot.stopped === "interrupted")) {
-      this.#search = new RemoteSearch(fields, { waits: true });
+      this.#search = new RemoteSearch(fields, { wait: say });
       snapshot = await this.#search.run();
       if (snapshot?.error) throw new Refusal(snapshot.error, 400);
     }
     return snapshot;
+  }
+
+  /** Keeps what a search found, and shows it in place of a shorter search of the same position. */
+  #keep(place, by, { value, player, action, name, ...rest }) {
+    const { game, snapshots } = this, node = game.nodes[place], forFirst = player === 0 ? value : -value;
+    const found = { review: { value: forFirst, by, player, action, name } };
+    if (!(snapshots.get(node)?.simulations > (rest.simulations ?? Infinity))) {
+      found.value = forFirst;
+      if (rest.moves) snapshots.set(node, { value, player, action, name, ...rest });
+    }
+    game.note(found, place);
   }
 
   /** Ends the review; the positions that it has reached keep theirs. */
@@ -87,24 +119,26 @@ export class Review extends EventTarget {
 
   /** A mark for a move that cost much, as in books of chess. */
   markOf(node) {
-    const percents = Math.round(100 * (this.#assessed(node)?.loss ?? 0));
-    return MARKS.find(([least]) => percents >= least)?.[1] ?? "";
+    const loss = this.#assessed(node)?.loss ?? 0;
+    return MARKS.find(([least]) => loss >= least)?.[1] ?? "";
   }
 
   /** Shows the review of the present line. */
   draw() {
-    const { game } = this, { players } = game, line = game.line();
+    const { game, find } = this, { players } = game, line = game.line();
     this.element.hidden = !game.opened.reviewable;
-    this.find(".go").textContent = this.#running ? "Stop the review" : "Review the game";
-    this.find(".go").disabled = line.length < 2 && !this.#running;
+    find(".go").textContent = this.#running ? "Stop the review" : "Review the game";
+    find(".go").disabled = line.length < 2 && !this.#running;
     const all = line.flatMap((node, number) => { const move = this.#assessed(node); return move ? [{ number, ...move }] : []; });
-    const sentences = players.map((name, player) => {
+    renew(find(".sentences"), players.map((name, player) => {
       const own = all.filter((move) => move.player === player), lost = own.reduce((sum, move) => sum + move.loss, 0) / own.length;
       return own.length ? `<p>${safe(name)}: ${own.length} move${own.length > 1 ? "s" : ""}, ${percent(lost)} lost on average; the search would have played ${own.filter((move) => move.isBest).length} of them.</p>` : "";
-    });
+    }).join(""));
     const costly = all.filter((move) => move.loss > 0).sort((a, b) => b.loss - a.loss).slice(0, SHOWN);
-    const rows = costly.map((move) => `<tr data-key="${move.node}"><th scope="row"><button type="button" data-node="${move.parent}" title="Show the position before it">${move.number}. ${safe(move.move)}${this.markOf(move.node)}</button></th><td>${safe(players[move.player])}</td><td>${safe(move.better)}</td><td class="number">${chance(move.before)}</td><td class="number">${chance(move.after)}</td><td class="number">${percent(move.loss)}</td></tr>`);
-    const head = `<thead><tr><th scope="col">Move</th><th scope="col">By</th><th scope="col">Better</th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th><th scope="col" class="number">Lost</th></tr></thead>`;
-    renew(this.find(".summary"), sentences.join("") + (rows.length ? `<div class="scroll" tabindex="0" role="region" aria-label="The moves that cost most"><table><caption>The moves that cost most, as chances to win</caption>${head}<tbody>${rows.join("")}</tbody></table></div>` : ""));
+    find(".scroll").hidden = !costly.length;
+    const caption = costly.length ? `The moves that cost most, as chances to win (${game.nodes[costly[0].node].review.by})` : "";
+    if (find("caption").textContent !== caption) find("caption").textContent = caption;
+    // The numbers are those of the moves below the board, which count pairs.
+    renew(find("tbody"), costly.map((move) => `<tr data-key="${move.node}"><th scope="row"><button type="button" data-node="${move.parent}" title="Show the position before it">${Math.ceil(move.number / 2)}${move.number % 2 ? "." : " …"} ${safe(move.move)}${this.markOf(move.node)}</button></th><td class="number">${percent(move.loss)}</td><td>${safe(move.better)}</td><td class="number">${chance(move.before)}</td><td class="number">${chance(move.after)}</td><td>${safe(players[move.player])}</td></tr>`).join(""));
   }
 }
