@@ -71,7 +71,7 @@ _registries: list[ref[Registry[Any]]] = []
 
 def is_from_outside(name: str) -> bool:
     """Whether some registry has an entry of this name that is not the package's own."""
-    entries = (registry.get(name) for made in _registries if (registry := made()) is not None)
+    entries = (registry.get(name) for reference in _registries if (registry := reference()) is not None)
     return any(entry is not None and not _origin(entry).__module__.startswith("engram.") for entry in entries)
 
 

@@ -409,8 +409,10 @@ def test_a_name_that_a_script_has_given_is_not_recorded():
     try:
         assert not configure("connect_four", presets.uct(decision="least visited"), "uct").is_named
         assert configure("connect_four", presets.uct(decision="max"), "uct").is_named
+        DECISIONS.named("exploration")(lambda value, visits: 0)
+        assert configure("connect_four", presets.uct(exploration=0.5), "uct").is_named
     finally:
-        del DECISIONS["least visited"]
+        del DECISIONS["least visited"], DECISIONS["exploration"]
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,9 @@ def main():
             for name, game, moves, prepare, scheme, width, height in PICTURES:
                 address = f"{server.address}&game={game}&moves={moves}"
                 visit = Visit(browser, address, width=width, height=height, scheme=scheme)
-                shown = prepare(visit) or visit.page
+                part = prepare(visit) or visit.page
                 visit.page.evaluate("() => scrollTo(0, 0)")
-                shown.screenshot(path=FOLDER / f"{name}.png")
+                part.screenshot(path=FOLDER / f"{name}.png")
                 visit.close()
                 print(name, (FOLDER / f"{name}.png").stat().st_size)
             for take in (notebook, widget, report):

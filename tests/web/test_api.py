@@ -265,6 +265,12 @@ def test_ended_searches_are_dropped_after_a_while(client):
         if number == 0:
             sent(client, f"searches/{ids[0]}/node", path=[])  # those that a page has looked into go last
     assert refused(client, f"searches/{ids[1]}/stop", 404)
+    passing = []  # those of a review take no place of the others, although it looks into them
+    for _ in range(2 * web_sessions.KEPT):
+        passing.append(sent(client, "searches", game="tic_tac_toe", search="uct", simulations=10, once=True)["id"])
+        list(messages(client, passing[-1]))
+        sent(client, f"searches/{passing[-1]}/node", path=[])
+    assert refused(client, f"searches/{passing[0]}/stop", 404)
     for search in (ids[0], ids[-1]):
         sent(client, f"searches/{search}/stop")
 

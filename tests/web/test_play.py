@@ -586,6 +586,19 @@ def test_the_server_is_killed_and_comes_back(visit, browser, tmp_path):
         server.close()
 
 
+def test_an_analysis_that_is_stopped_without_a_network_ends_with_the_next(visit):
+    session = visit(strict=False)
+    page = session.page
+    page.get_by_role("button", name="Analyse").click()
+    expect(page.locator(".analysis .progress")).to_contain_text("thinking")
+    session.context.set_offline(True)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator("#news")).to_contain_text("does not answer")
+    session.context.set_offline(False)
+    expect(page.get_by_role("button", name="Analyse")).to_be_visible()
+    expect(page.locator(".analysis .progress")).to_contain_text("stopped")
+
+
 def test_the_engine_moves_although_its_server_was_away_when_it_was_hurried(visit, tmp_path):
     server = Served(tmp_path, "--game", "go:9")
     try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import partial
@@ -29,7 +28,7 @@ from engram.printable import on_one_line
 from engram.registry import is_from_outside
 from engram.search.extension import Factory
 from engram.search.preset import Preset
-from engram.specification import parse
+from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
 
 DEFAULT_SIMULATIONS = 1000
@@ -318,13 +317,23 @@ def _game_is_named(game: str | Game) -> bool:
 def _player_is_named(choice: Any) -> bool:
     if not isinstance(choice, Preset):
         return isinstance(choice, str)
-    words = [*re.findall(r"\w+", choice.text), *re.findall(r"'([^']*)'", choice.text)]
-    if any(map(is_from_outside, words)):  # the digest of sources does not see its code
-        return False
     try:
-        return parse(choice.text).name in PRESETS and _same(preset(choice.text), choice)
+        specification = parse(choice.text)
+        if any(map(is_from_outside, _names(specification))):  # the digest of sources does not see its code
+            return False
+        return specification.name in PRESETS and _same(preset(choice.text), choice)
     except EngramError:
         return False
+
+
+def _names(value: Any) -> Iterator[str]:
+    """The name of a specification, and those among its values."""
+    if isinstance(value, Specification):
+        yield value.name
+        for part in (*value.positional, *value.options.values()):
+            yield from _names(part)
+    elif isinstance(value, str):
+        yield value
 
 
 def _same(first: Any, second: Any) -> bool:

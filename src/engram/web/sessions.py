@@ -212,9 +212,9 @@ class Sessions:
         try:
             session = make()
             with self._lock:
-                for group in ((True, False), (False, False), (False, True)):
+                for group in ("once", False, True):
                     ended = [key for key, old in self._sessions.items()
-                             if (old.is_once, old.is_asked) == group and not old.is_running]  # fmt: skip
+                             if group == ("once" if old.is_once else old.is_asked) and not old.is_running]  # fmt: skip
                     for key in ended[: max(0, len(ended) - KEPT)]:
                         del self._sessions[key]
                 session.start()

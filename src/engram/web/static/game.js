@@ -52,8 +52,8 @@ export class GameTree extends EventTarget {
   /** Whether the server has answered about the present position. */
   get isShown() { return this.at === this.#shown; }
   /** The node on the board, which may be another one than the present while the server has not answered. */
-  get shown() { return this.nodes[this.#shown]; }
-  get action() { return this.shown.action; }
+  get boardNode() { return this.nodes[this.#shown]; }
+  get action() { return this.boardNode.action; }
   /** What requests send. */
   get fields() { return { game: this.game, start: this.start, moves: this.moves }; }
   /** The server's answer about the present position. */
@@ -191,8 +191,8 @@ export class GameTree extends EventTarget {
   }
 
   /** Keeps `value`, for player 0, and other findings beside a position. */
-  note(findings, node = this.at) {
-    Object.assign(this.nodes[node], findings);
+  note(findings, node) {
+    Object.assign(node, findings);
     this.#keep();
   }
 

@@ -165,7 +165,7 @@ export class Play {
   get players() { return this.game.players; }
 
   /** The last snapshot of the position on the board; null without a search of it. */
-  get #snapshot() { return this.#snapshots.get(this.game.shown) ?? null; }
+  get #snapshot() { return this.#snapshots.get(this.game.boardNode) ?? null; }
 
   #choose(choice) {
     Object.assign(this.choice, choice);
@@ -175,7 +175,7 @@ export class Play {
   /** Whether the engine thinks about its move. */
   get #waits() { return !!this.#thinking && !this.#thinking.analyses; }
 
-  shown() { this.#changed("open"); }
+  shown() { this.scrolledTo = null; this.#changed("open"); }
   hidden() { this.stop(); }
 
   // ------------------------------------------------------------- the game
@@ -355,28 +355,30 @@ export class Play {
   // ------------------------------------------------------------- searches
 
   async #search(fields, analyses) {
-    const { at, nodes } = this.game, wait = analyses ? null : (sentence) => say(sentence, { bad: true });
+    const node = this.game.nodes[this.game.at], wait = analyses ? null : (sentence) => say(sentence, { bad: true });
     const thinking = (this.#thinking = new RemoteSearch({ ...this.game.fields, ...fields }, { wait }));
-    Object.assign(thinking, { analyses, node: nodes[at] });
-    if (!analyses) this.#snapshots.delete(nodes[at]);
+    Object.assign(thinking, { analyses, node });
+    if (!analyses) this.#snapshots.delete(node);
     try {
-      return await thinking.run((snapshot) => this.#take(snapshot, at));
+      return await thinking.run((snapshot) => this.#take(snapshot, node));
     } finally {
-      this.#interrupt(thinking);
-      if (this.#thinking === thinking) this.#thinking = null;
+      if (this.#thinking === thinking) {
+        this.#interrupt(thinking);
+        this.#thinking = null;
+      }
     }
   }
 
-  /** Marks what a search has found as its last, if it still runs. */
+  /** Marks the snapshot of a search that still runs as its last. */
   #interrupt({ node }) {
     const snapshot = this.#snapshots.get(node);
     if (snapshot?.stopped === "running") snapshot.stopped = "interrupted";
   }
 
-  #take(snapshot, at) {
-    this.#snapshots.set(this.game.nodes[at], snapshot.error ? null : snapshot);
+  #take(snapshot, node) {
+    this.#snapshots.set(node, snapshot.error ? null : snapshot);
     if (snapshot.error) return say(snapshot.error, { bad: true });
-    this.game.note({ value: snapshot.player === 0 ? snapshot.value : -snapshot.value }, at);
+    this.game.note({ value: snapshot.player === 0 ? snapshot.value : -snapshot.value }, node);
     const { find } = this;
     find(".progress").textContent = progressOf(snapshot, this.players);
     if (this.#thinking?.analyses) {
@@ -435,7 +437,7 @@ export class Play {
     thinking.drop();
     this.find(".think").textContent = "Analyse";
     this.#interrupt(thinking);
-    if (thinking.node === this.game.shown) this.find(".progress").textContent = progressOf(this.#snapshot, this.players);
+    if (thinking.node === this.game.boardNode) this.find(".progress").textContent = progressOf(this.#snapshot, this.players);
   }
 
   /** Says why a cell that was pressed is no move. */

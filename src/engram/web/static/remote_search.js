@@ -54,7 +54,7 @@ export class RemoteSearch {
   /** Ends it; its last snapshot still comes. */
   finish() {
     this.ends = true;
-    if (this.id) stopSearch(this.id);
+    if (this.id) post(`searches/${this.id}/stop`).catch(() => {}); // which waits for a server that is away
   }
 
   /** Ends it, and takes no more snapshots. */

@@ -41,23 +41,23 @@ export class Review extends EventTarget {
       const node = event.target.closest("[data-node]")?.dataset.node;
       if (node) this.dispatchEvent(new CustomEvent("go", { detail: +node }));
     });
-    addEventListener("pagehide", () => this.stop());
+    addEventListener("pagehide", () => this.#search?.drop());
   }
 
   async #run() {
     const { game } = this, { nodes, fields } = game, line = game.line(), running = (this.#running = {});
-    const asked = { search: this.text(), simulations: +this.find("select").value, seed: 0, once: true };
-    const by = `${asked.search}, ${count(asked.simulations)} simulations`;
+    const request = { search: this.text(), simulations: +this.find("select").value, seed: 0, once: true };
+    const by = `${request.search}, ${count(request.simulations)} simulations`;
     const goesOn = () => running === this.#running && nodes === game.nodes;
-    for (const node of nodes) if (node.review?.by !== by) delete node.review; // values of two searches do not compare
     try {
       this.draw();
       for (const [done, node] of line.entries()) {
         const say = (sentence = "") => (this.find(".progress").textContent = `${done} of ${line.length} positions${sentence && `; ${sentence}`}`);
         say();
+        if (nodes[node].review?.by === by && this.snapshots.get(nodes[node])) continue;
         const position = { ...fields, moves: line.slice(1, done + 1).map((step) => nodes[step].move) };
         const end = done === line.length - 1 ? await this.#end(position) : position;
-        const snapshot = "outcome" in end ? null : await this.#assess({ ...end, ...asked }, goesOn, say);
+        const snapshot = "outcome" in end ? null : await this.#assess({ ...end, ...request }, goesOn, say);
         if (!goesOn()) return;
         if (end !== position) delete snapshot?.moves; // a game that is over offers none
         this.#keep(node, by, snapshot ?? { value: end.outcome, player: 0 });
@@ -83,21 +83,25 @@ export class Review extends EventTarget {
     let snapshot = null;
     while (goesOn() && (!snapshot || snapshot.stopped === "interrupted")) {
       this.#search = new RemoteSearch(fields, { wait: say });
-      snapshot = await this.#search.run();
+      snapshot = await this.#search.run(() => say());
       if (snapshot?.error) throw new Refusal(snapshot.error, 400);
     }
     return snapshot;
   }
 
-  /** Keeps what a search found, and shows it in place of a shorter search of the same position. */
+  /**
+   * Keeps the result of a search, and shows it in place of a shorter search of the position. The values of two searches
+   * do not compare, so that another review goes.
+   */
   #keep(place, by, { value, player, action, name, ...rest }) {
     const { game, snapshots } = this, node = game.nodes[place], forFirst = player === 0 ? value : -value;
-    const found = { review: { value: forFirst, by, player, action, name } };
+    const findings = { review: { value: forFirst, by, player, action, name } };
+    for (const other of game.nodes) if (other.review?.by !== by) delete other.review;
     if (!(snapshots.get(node)?.simulations > (rest.simulations ?? Infinity))) {
-      found.value = forFirst;
+      findings.value = forFirst;
       if (rest.moves) snapshots.set(node, { value, player, action, name, ...rest });
     }
-    game.note(found, place);
+    game.note(findings, node);
   }
 
   /** Ends the review; the positions that it has reached keep theirs. */
@@ -131,8 +135,9 @@ export class Review extends EventTarget {
     find(".go").disabled = line.length < 2 && !this.#running;
     const all = line.flatMap((node, number) => { const move = this.#assessed(node); return move ? [{ number, ...move }] : []; });
     renew(find(".sentences"), players.map((name, player) => {
-      const own = all.filter((move) => move.player === player), lost = own.reduce((sum, move) => sum + move.loss, 0) / own.length;
-      return own.length ? `<p>${safe(name)}: ${own.length} move${own.length > 1 ? "s" : ""}, ${percent(lost)} lost on average; the search would have played ${own.filter((move) => move.isBest).length} of them.</p>` : "";
+      const moves = all.filter((move) => move.player === player), number = moves.length;
+      const loss = moves.reduce((sum, move) => sum + move.loss, 0) / number;
+      return number ? `<p>${safe(name)}: ${number} move${number > 1 ? "s" : ""}, ${percent(loss)} lost on average; the search would have played ${moves.filter((move) => move.isBest).length} of them.</p>` : "";
     }).join(""));
     const costly = all.filter((move) => move.loss > 0).sort((a, b) => b.loss - a.loss).slice(0, SHOWN);
     find(".scroll").hidden = !costly.length;
