@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,8 @@ def test_match_results_and_resuming(tmp_path):
     assert "uct" in engram("results", "1", "2", "-d", database).stdout
 
 
-def test_games_under_way_at_the_end_of_a_test_are_named(tmp_path):
+def test_games_under_way_at_the_end_of_a_test_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(import_module("engram.arena.match"), "_LOOK_S", 60.0)  # a slow machine looks at each game
     database = str(tmp_path / "results.sqlite")
     command = ["match", "-g", "tic_tac_toe", "--a", "uct", "--b", "random", "-n", "50", "--games", "100"]
     engram_json(*command, "--sprt", "elo0=0,elo1=100", "--workers", "1", "-d", database)

@@ -425,6 +425,7 @@ def test_the_engine_goes_on_after_a_look_back_and_its_move_is_said(visit, served
         f"{served.address}&game=go:25", strict=False
     ).page  # the browser reports the answer 400 to a wrong game
     history, turn = page.locator(".history button.main"), page.locator(".turn")
+    page.get_by_label("Search", exact=True).fill("uct(rollout=heavy)")  # it thinks longer than this test looks
     page.get_by_label("You play").select_option(label="Black")
     page.get_by_label("Level").select_option(label="Master")
     page.get_by_role("button", name="E5, empty").click()
