@@ -72,7 +72,7 @@ _registries: list[ref[Registry[Any]]] = []
 def is_from_outside(name: str) -> bool:
     """Whether some registry has an entry of this name that is not the package's own."""
     entries = (registry.get(name) for reference in _registries if (registry := reference()) is not None)
-    return any(entry is not None and not _origin(entry).__module__.startswith("engram.") for entry in entries)
+    return any(entry is not None and not _is_ours(_origin(entry)) for entry in entries)
 
 
 def _origin(entry: Any) -> Any:
@@ -80,11 +80,15 @@ def _origin(entry: Any) -> Any:
     return inspect.unwrap(getattr(entry, "function", entry))
 
 
+def _is_ours(origin: Any) -> bool:
+    return str(origin.__module__).startswith("engram.")
+
+
 def _place(entry: Any) -> str:
     """The file and line of a function; else the module."""
     origin = _origin(entry)
     code = getattr(origin, "__code__", None)
-    if code is None or str(origin.__module__).startswith("engram."):
+    if code is None or _is_ours(origin):
         return str(origin.__module__)
     return f"{code.co_filename}:{code.co_firstlineno}"
 

@@ -319,7 +319,7 @@ def _player_is_named(choice: Any) -> bool:
         return isinstance(choice, str)
     try:
         specification = parse(choice.text)
-        if any(map(is_from_outside, _names(specification))):  # the digest of sources does not see its code
+        if any(map(is_from_outside, _names(specification))):  # the digest of sources lacks the code of such a name
             return False
         return specification.name in PRESETS and _same(preset(choice.text), choice)
     except EngramError:
@@ -343,7 +343,7 @@ def _same(first: Any, second: Any) -> bool:
     if isinstance(first, Factory):
         return _same(first.call, second.call)
     if isinstance(first, partial):
-        return _same(first.__reduce__()[2], second.__reduce__()[2])
+        return _same((first.func, first.args, first.keywords), (second.func, second.args, second.keywords))
     if is_dataclass(first):
         return all(_same(getattr(first, part.name), getattr(second, part.name)) for part in fields(first))
     if isinstance(first, Mapping):

@@ -79,9 +79,6 @@ class Column:
                 f"column {self.name}: a move of the root empties a table, so that new_nodes=False needs a rebuild"
             )
 
-    def __copy__(self) -> Column:
-        return self
-
     def __deepcopy__(self, memo: Any) -> Column:
         return self  # a copied rule reads the same column as the extension that writes it
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -184,10 +184,10 @@ class Factory(Generic[E_co]):
     """A function of the game that makes an extension; a pickle of it holds the call that made the function.
 
     Attributes:
-      make: the function. call: a function of a module, and its arguments.
+      make: the function. call: a module's function with its arguments, which makes a factory like this one.
     """
 
-    def __init__(self, make: Callable[[Game], E_co], call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]):
+    def __init__(self, make: Callable[[Game], E_co], call: partial[Any]):
         self.make, self.call = make, call
 
     def __call__(self, game: Game) -> E_co:
@@ -200,7 +200,7 @@ class Factory(Generic[E_co]):
         return self  # as a function is
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _called, self.call
+        return self.call, ()
 
 
 def factory(function: Callable[P, Callable[[Game], E_co]]) -> Callable[P, Callable[[Game], E_co]]:
@@ -208,13 +208,9 @@ def factory(function: Callable[P, Callable[[Game], E_co]]) -> Callable[P, Callab
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> Callable[[Game], E_co]:
-        return Factory(function(*args, **options), (call, args, options))
+        return Factory(function(*args, **options), partial(call, *args, **options))
 
     return call
-
-
-def _called(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    return function(*args, **options)
 
 
 ExtensionOrFactory = Extension | Callable[[Game], Extension]

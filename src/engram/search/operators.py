@@ -320,7 +320,7 @@ class Operator:
         for value in values.values():
             if isinstance(value, Column):
                 raise InvalidParameter(f"{self} cannot be pickled: the column {value.name} would become another one")
-        return _with_values, (self.definition, values)
+        return partial(self.definition, **values), ()
 
     def __repr__(self) -> str:
         inner = []
@@ -332,10 +332,6 @@ class Operator:
             else:
                 inner.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
         return f"{self.definition.name}({', '.join(inner)})"
-
-
-def _with_values(definition: Definition, values: dict[str, Value]) -> Operator:
-    return definition(**values)
 
 
 def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | None:

@@ -31,7 +31,7 @@ TREE_BYTES = 1 << 28
 """Bound on one search's tree."""
 LONGEST_S = 3600.0
 KEPT = 6
-"""Finished searches that pages may still ask about, as many more that a page has asked about, and as many for once."""
+"""Finished searches that pages may still ask about, as many that a page has asked about, and as many with `is_once`."""
 _INTERVAL_S = 0.25
 _COST = 100.0
 """A snapshot that took t seconds of the processor is followed by none for this many t of the search's own thread:
@@ -58,7 +58,8 @@ class SearchSession:
     Args:
       search: its own. state: the position. limit, seed: of the run.
       explained: observe the two best moves, and explain the choice at the end.
-      is_once: the page only wants its snapshots, so that it takes no place of a search that a page may ask about.
+      is_once: the page takes only its snapshots; once it has ended, it does not displace searches that pages may ask
+        about.
       audience: that takes its snapshots; default its channel.
 
     Attributes:

@@ -90,8 +90,8 @@ export class Review extends EventTarget {
   }
 
   /**
-   * Keeps the result of a search, and shows it in place of a shorter search of the position. The values of two searches
-   * do not compare, so that another review goes.
+   * Keeps the result of a search, and shows it in place of a shorter search of the position. Values of two searches do
+   * not compare, so a review by another search is deleted.
    */
   #keep(place, by, { value, player, action, name, ...rest }) {
     const { game, snapshots } = this, node = game.nodes[place], forFirst = player === 0 ? value : -value;
