@@ -1,5 +1,6 @@
 """The page in a real browser: games by click and by keyboard, analysis, files, and a server that goes and comes."""
 
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 import engram
+from engram.web.players import LEVELS
 from tests.web.browser import ARGUMENTS, CHROMIUM, Served, Visit
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -29,6 +31,18 @@ def serious(page):
         for violation in violations
         if violation["impact"] in ("serious", "critical")
     ]
+
+
+def thinks_until_stopped(page):
+    """The engine of the highest level thinks until the page stops it, so that no test races with it."""
+
+    def lengthen(route):
+        fields = route.request.post_data_json
+        if fields["simulations"] == LEVELS[-1]["simulations"]:
+            fields["simulations"] = 2**32 - 1
+        route.continue_(post_data=json.dumps(fields))
+
+    page.route("**/api/searches", lengthen)
 
 
 def new_game(page, name, **options):
@@ -372,6 +386,7 @@ def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp
         watching, playing = (visit(server.address, strict=False).page for _ in range(2))
         watching.get_by_role("button", name="Analyse").click()
         expect(watching.locator(".analysis .progress")).to_contain_text("thinking")
+        thinks_until_stopped(playing)
         history, turn = playing.locator(".history button.main"), playing.locator(".turn")
         playing.get_by_label("You play").select_option(label="Black")
         playing.get_by_label("Level").select_option(label="Beginner")
@@ -403,6 +418,7 @@ def test_the_engine_waits_for_a_place_and_stops_when_the_sides_change(visit, tmp
 
 def test_an_engine_that_thinks_is_hurried_and_takes_another_level(visit, served):
     page = visit(f"{served.address}&game=go:19").page
+    thinks_until_stopped(page)
     history, turn = page.locator(".history button.main"), page.locator(".turn")
     page.get_by_label("You play").select_option(label="Black")
     for moves in (2, 4):
@@ -421,11 +437,9 @@ def test_an_engine_that_thinks_is_hurried_and_takes_another_level(visit, served)
 
 
 def test_the_engine_goes_on_after_a_look_back_and_its_move_is_said(visit, served):
-    page = visit(
-        f"{served.address}&game=go:25", strict=False
-    ).page  # the browser reports the answer 400 to a wrong game
+    page = visit(f"{served.address}&game=go:9", strict=False).page  # the browser reports the answer 400 to a wrong game
+    thinks_until_stopped(page)
     history, turn = page.locator(".history button.main"), page.locator(".turn")
-    page.get_by_label("Search", exact=True).fill("uct(rollout=heavy)")  # it thinks longer than this test looks
     page.get_by_label("You play").select_option(label="Black")
     page.get_by_label("Level").select_option(label="Master")
     page.get_by_role("button", name="E5, empty").click()
@@ -604,6 +618,7 @@ def test_the_engine_moves_although_its_server_was_away_when_it_was_hurried(visit
     server = Served(tmp_path, "--game", "go:9")
     try:
         page = visit(server.address, strict=False).page
+        thinks_until_stopped(page)
         page.get_by_label("You play").select_option(label="Black")
         page.get_by_label("Level").select_option(label="Master")
         page.get_by_label("You play").select_option(label="White")
