@@ -125,14 +125,20 @@ def _file_in(folder: str, name: str) -> str | None:
     return next((file for file in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(file)), None)
 
 
+@cache
+def _own_file(name: str) -> str | None:
+    """The source file of one of engram's modules, loaded or not, so that every process names the same folders."""
+    return _file_in(os.path.dirname(PACKAGE.rstrip(os.sep)), name)
+
+
 def _file_of(root: str, name: str) -> str | None:
     """The source file of a module by its full name; None for modules whose source does not change.
 
     The module may not be loaded yet: a user's file may import files of its folder, `root`, which take precedence.
     """
     first = name.partition(".")[0]
-    if first == "engram":  # all of engram, loaded or not, so that every process names the same folders
-        return _file_in(os.path.dirname(PACKAGE.rstrip(os.sep)), name)
+    if first == "engram":
+        return _own_file(name)
     is_beside = root and first not in sys.stdlib_module_names
     path = (_file_in(root, name) if is_beside else None) or getattr(sys.modules.get(name), "__file__", None)
     if path is None:
