@@ -25,7 +25,7 @@ from engram.errors import IllegalAction, InvalidFile
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
 from engram.games.go.rules import go, stones
-from engram.games.go.sgf import GameFile, Move, in_utf_8, play_as, read_sgf, write_sgf
+from engram.games.go.sgf import GameFile, Move, Note, annotated, in_utf_8, play_as, read_sgf, write_sgf
 from engram.games.state import State
 from engram.gtp.engine import GtpEngine
 from engram.gtp.session import Session
@@ -162,6 +162,13 @@ class Doors:
             assert done.exit_code == 2 and is_sentence(done.stderr.strip()), done.output
         else:
             assert done.exit_code == 0 and done.stdout.startswith(game_file.game.render(state)), done.output
+        notes = {
+            number: Note(COMMENTS[number % len(COMMENTS)], 1 + number % 2, number % 4)
+            for number in range(len(game_file.moves) + 1)
+        }
+        noted = read_sgf(annotated(raw, notes))
+        assert (noted.moves, noted.game.name) == (game_file.moves, game_file.game.name)
+        assert (stones(noted.position()) == stones(state)).all() and "comments" in noted.extras
         return game_file
 
     def say(self, line: str) -> str:

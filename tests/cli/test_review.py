@@ -91,6 +91,21 @@ def test_a_game_of_go_with_a_handicap_and_two_passes(tmp_path):
     assert abs(data[-1]["after"]) < 1.0, "the score of the board would be a certain result"
 
 
+def test_the_file_of_a_reviewed_game_keeps_what_it_had(tmp_path):
+    file, noted = tmp_path / "game.sgf", tmp_path / "noted.sgf"
+    file.write_text("(;SZ[5]KM[0.5]PB[Ann];B[cc];W[cd]C[hm](;B[];W[dc];B[])(;B[bb]))")
+    shown = command(file, "-n", 2000, "--sgf", noted, "--json")
+    assert shown.exit_code == 0, shown.output
+    text, rows = noted.read_text(), json.loads(shown.stdout)
+    assert "PB[Ann]" in text and "B[bb])" in text and "C[hm\n\nWhite's chance" in text
+    assert "Reviewed by uct, 2,000 simulations of each position.\nBlack: 3 moves, " in text
+    bad = [row for row in rows if row["loss"] / 2 >= 0.1]
+    assert text.count("BM[") == text.count("was better") == len(bad)
+    assert {row["number"] for row in bad} >= {3, 5} and text.count("BM[2]") >= 2  # Black gives its lead away
+    again = command("-g", "go:5,komi=0.5", "-m", "C3 C2 pass D3 pass", "-n", 2000, "--sgf", noted, "--json")
+    assert len(json.loads(again.stdout)) == 5 and noted.read_text().count("chance to win") == 5
+
+
 def test_a_page_has_a_board_for_each_of_the_worst_moves(tmp_path):
     page = tmp_path / "game.html"
     words = ["-g", "tic_tac_toe", "-m", names_of(ACTIONS), "-n", 500]
@@ -127,6 +142,8 @@ def test_a_game_without_a_scene_is_shown_in_letters(tmp_path):
         (["-g", "tic_tac_toe"], "a game without moves"),
         (["-g", "tic_tac_toe", "-m", "a1 a1"], "move 2"),
         (["-g", "tic_tac_toe", "-m", "a1", "--plot", "x.txt"], ".png"),
+        (["-g", "tic_tac_toe", "-m", "a1", "--sgf", "x.sgf"], "not tic_tac_toe into x.sgf"),
+        (["-g", "go:5", "-m", "A1", "--sgf", "x.txt"], "a file .sgf"),
         (["-g", "tic_tac_toe", "-m", "a1", "-s", "uct(threads=2)"], "leave threads out"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.sgf_fuzz import Doors, check_one
 from engram.errors import InvalidFile, InvalidState
 from engram.games.go.rules import go, stones
-from engram.games.go.sgf import read_sgf, write_sgf
+from engram.games.go.sgf import Note, annotated, read_sgf, write_sgf
 
 
 def test_random_files_come_back_and_damaged_ones_are_refused_or_right(tmp_path):
@@ -23,6 +23,18 @@ def test_the_main_line_with_its_set_up_stones():
     assert stones(file.position(2)).sum() == 2 + 2 + 2 + 1
     with pytest.raises(InvalidState, match="4 moves"):
         file.position(5)
+
+
+def test_notes_join_what_the_file_has():
+    raw = b"(;SZ[5]KM[0.5]CA[GB2312]PB[a\\]b];B[cc]C[\xba\xc3]LB[cc:A](;W[aa];AB[ee];B[])(;W[bb]C[x]))"
+    notes = {0: Note("by [uct]"), 1: Note("B: 50 %"), 2: Note("W: 20 %", 2, better=7), 3: Note("-", 1, better=25)}
+    noted = annotated(raw, notes).replace(b"\n", b"")
+    assert b"(;C[by [uct\\]]CA[GB2312]" in noted and b"PB[a\\]b]" in noted and b"LB[cc:A]" in noted
+    assert b"C[\xba\xc3B: 50 %]" in noted and b"(;BM[2]C[W: 20 %]W[aa];AB[ee](;B[]BM[1]" in noted
+    assert noted.endswith(b"(;C[x]W[bb])(;W[cb]))"), "the new variation follows the old"
+    assert read_sgf(noted).moves == read_sgf(raw).moves
+    again = annotated(noted, notes)
+    assert again.count(b"W[cb]") == 1 and annotated(b"(;SZ[5]B[cc])", {1: Note("x", 1, 7)}).count(b"B[") == 1
 
 
 def test_unknown_properties_are_named_once():

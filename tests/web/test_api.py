@@ -164,6 +164,13 @@ def test_sgf_goes_in_and_out(client):
     assert late["moves"] == ["G7"] and late["left_out"] == ["variations", "names", "earlier moves"]
     for charset, name in (("Shift_JIS", "ソ"), ("Big5", "功"), ("GBK", "閉"), ("latin-1", "é")):
         assert read(f"(;CA[{charset}]SZ[9];B[ee]C[{name}];W[cc];B[gg])", charset)["moves"] == ["E5", "C7", "G3"]
+    notes = {"numbers": [0, 2], "notes": ["By a ] search.", "White: 40 %"], "badness": [0, 2], "better": [0, 40]}
+    text = sent(client, "sgf/write", game="go:9", moves=moves, **notes)["sgf"]
+    assert r"C[By a \] search.]" in text and "BM[2]" in text and "(;W[ee])" in text  # action 40 is E5
+    assert read(text)["moves"] == moves and read(text)["left_out"] == ["variations", "comments"]
+    wrong = {"numbers": [5], "notes": [], "badness": [3], "better": [82]}
+    for name, values in wrong.items():
+        refused(client, "sgf/write", game="go:9", moves=moves, **{**notes, name: values * 2})
     refused(client, "sgf/read")
     refused(client, "sgf/write", game="hex:5", moves=[])
 

@@ -73,6 +73,20 @@ def test_the_end_of_a_file_of_go_is_searched_because_dead_stones_stand_on_the_bo
     expect(page.locator("engram-moves tbody tr")).to_have_count(0)
 
 
+def test_the_file_of_a_reviewed_game_has_its_marks_and_its_better_moves(visit, served):
+    page = visit(f"{served.address}&game=go:5,komi=0.5&moves=C3,C2,pass,D3,pass").page  # Black gives its lead away
+    page.get_by_role("button", name="Review the game").click()
+    expect(page.get_by_role("button", name="Review the game")).to_be_enabled()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save SGF").click()
+    text = saved.value.path().read_text()
+    marks = [mark.inner_text().count("?") for mark in page.locator(".history button.main").all()]
+    assert text.count("BM[") == sum(mark > 0 for mark in marks) > 0
+    assert re.search(r"C\[Reviewed by uct, 2,000 simulations\.\s+Black: 3 moves, ", text)
+    assert len(re.findall(r"(Black|White)'s chance\s+to\s+win", text)) == 5
+    assert len(re.findall(r"was\s+better", text)) == text.count("BM[") and "(;B[" in text
+
+
 def test_all_marks_are_by_one_search_and_a_longer_analysis_stays(visit, served):
     page = visit(f"{served.address}&game=connect_four&moves=4,4,4,4,3,2,1,5", strict=False).page
     progress, caption = page.locator(".analysis .progress"), page.locator(".review caption")

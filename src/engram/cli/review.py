@@ -31,22 +31,28 @@ def review(
     worst: Annotated[int, whole("Number of moves in the table, the costliest first.")] = 10,
     plot: Annotated[Optional[Path], option("Draw the value of the game into this file: .png, .pdf or .svg.")] = None,
     report: Annotated[Optional[Path], option("Write a page with the boards of these moves: .html.")] = None,
+    sgf: Annotated[
+        Optional[Path], option("Write the game of Go with the chances to win, marks and better moves: .sgf.")
+    ] = None,
     form: options.Format = Form.TEXT,
     as_json: options.Json = False,
 ) -> None:
     """Find the moves that cost most in a game."""
-    from engram.cli.review_views import curve, figures, summary, write_review
+    from engram.cli.review_views import curve, figures, notes, summary, write_review
     from engram.cli.typed import typed
     from engram.drivers import review as driver
+    from engram.games.go.sgf import annotated
     from engram.pictures.chart import draw
     from engram.pictures.report import check_report
     from engram.plotting import check_picture
+    from engram.storage import writing
 
     if plot is not None:
         check_picture(plot, "a plot of a game")
     if report is not None:
         check_report(report)
     rules, positions, actions = _line(file, game, moves)
+    plain = b"" if sgf is None else _plain_sgf(sgf, file, rules, positions, actions)
     with Live("positions", len(positions), quiet=as_json) as live:
         rows = driver.review(
             rules, positions, actions, search, simulations=simulations, seed=seed,
@@ -58,6 +64,10 @@ def review(
         draw(plot, rules.name, [curve(rules, rows)])
     if report is not None:
         write_review(report, rules, positions, rows, mistakes, **typed(context))
+    if sgf is not None:
+        with writing(sgf) as part:
+            how = f"{search}, {simulations:,} simulations of each position"
+            part.write_bytes(annotated(plain, notes(how, names, rows)))
     if as_json:
         return print_json([asdict(row) | {"loss": row.loss} for row in rows])
     cells = figures(names, rows if form is Form.CSV else mistakes)  # CSV is for programs, as JSON is
@@ -66,6 +76,21 @@ def review(
     for sentence in summary(names, rows):
         typer.echo(sentence, err=form is not Form.TEXT)
     return None
+
+
+def _plain_sgf(path: Path, file: Path | None, rules: Game, positions: list[State], actions: list[int]) -> bytes:
+    """The game's own SGF file, before the long work that will add notes for the file at `path`."""
+    from engram.errors import InvalidFile
+    from engram.games.go.sgf import is_go, write_sgf
+    from engram.storage import check_place, contents
+
+    if path.suffix.lower() != ".sgf" or not is_go(rules):
+        raise InvalidFile(f"--sgf writes a game of Go into a file .sgf, not {rules.name} into {path}")
+    check_place(path)
+    if file is not None:
+        return contents(file)
+    movers = [rules.to_play(state) for state in positions[:-1]]
+    return write_sgf(rules, positions[0], list(zip(movers, actions, strict=True)))
 
 
 def _line(file: Path | None, game: str | None, moves: str) -> tuple[Game, list[State], list[int]]:

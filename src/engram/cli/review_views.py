@@ -1,4 +1,4 @@
-"""A reviewed game as a plot, and as a report with a board for each of the moves that cost most."""
+"""A reviewed game as a plot, as notes in an SGF file, and as a report with a board for each of the worst moves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 
 from engram.drivers.review import ReviewedMove
 from engram.games.game import Game
+from engram.games.go.sgf import Note
 from engram.games.state import State
 from engram.pictures.board import Heat
 from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, cards, percent, table
 from engram.pictures.report import section, write_report
+
+_BAD, _VERY_BAD = 0.1, 0.2
+"""Losses of a chance to win that mark a move in a file."""
 
 
 def _chance(value: float) -> float:
@@ -71,6 +75,23 @@ def figures(names: Sequence[str], rows: Sequence[ReviewedMove]) -> list[dict[str
         }
         for row in rows
     ]  # fmt: skip
+
+
+def notes(how: str, names: Sequence[str], rows: Sequence[ReviewedMove]) -> dict[int, Note]:
+    """A note on each move, by its number; the moves that cost much are marked, with the search's own in a variation.
+
+    Args:
+      how: the search that valued the positions, for the note on the game.
+    """
+    findings = {0: Note("\n".join([f"Reviewed by {how}.", *summary(names, rows)]))}
+    for row in rows:
+        loss = row.loss / 2
+        badness = (loss >= _BAD) + (loss >= _VERY_BAD)
+        before, after = (percent(_chance(value)) for value in (row.before, row.after))
+        better = f"; {row.best_name} was better, {before}" if badness else ""
+        text = f"{names[row.player]}'s chance to win: {after}{better}"
+        findings[row.number] = Note(text, badness, row.best if badness else None)
+    return findings
 
 
 def summary(names: Sequence[str], rows: Sequence[ReviewedMove]) -> list[str]:

@@ -96,7 +96,7 @@ class Server:
             _route("/api/runs", lambda fields, _: self.runs.start(fields).to_json()),
             _route("/api/runs/{id}/stop", lambda _, names: self.runs.stop(names["id"])),
             _route("/api/sgf/read", lambda file, _: positions.from_sgf(file), read=bytes),
-            _route("/api/sgf/write", lambda fields, _: {"sgf": positions.to_sgf(self._line(fields))}),
+            _route("/api/sgf/write", self.to_sgf),
         ]
 
     def token(self, fields: Fields, names: dict[str, Any]) -> Any:
@@ -178,6 +178,11 @@ class Server:
         """Ratings, trainings and studies in the database."""
         records = self.records
         return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
+
+    def to_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """A game of Go as an SGF file."""
+        line = self._line(fields)
+        return {"sgf": positions.to_sgf(line, positions.notes_of(fields, line))}
 
     def _line(self, fields: Fields) -> PlayedGame:
         return PlayedGame.read(fields, allow_files=self._allows(fields.text("game")))

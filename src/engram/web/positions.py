@@ -9,7 +9,7 @@ from engram.errors import IllegalAction, InvalidGame, InvalidParameter
 from engram.games.catalogue import GAMES
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
-from engram.games.go.sgf import is_go, on_move, read_sgf, result_text, write_sgf
+from engram.games.go.sgf import Note, annotated, is_go, on_move, read_sgf, result_text, write_sgf
 from engram.games.record import NATURE
 from engram.games.state import State
 from engram.registry import about, defaults_of
@@ -148,8 +148,26 @@ def from_sgf(raw: bytes) -> dict[str, Any]:
     return {"game": game.name, "start": start, "moves": moves, "left_out": left_out}
 
 
-def to_sgf(line: PlayedGame) -> str:
-    """A game of Go as an SGF file.
+def notes_of(fields: Fields, line: PlayedGame) -> dict[int, Note]:
+    """The notes on moves of a game that a request holds as four lists of one length; a bad move has a better one.
+
+    Raises:
+      InvalidParameter: they do not belong to this game.
+    """
+    numbers, texts = fields.wholes("numbers"), fields.texts("notes")
+    badness, better = fields.wholes("badness"), fields.wholes("better")
+    belongs = len(numbers) == len(texts) == len(badness) == len(better) and all(
+        number <= len(line.actions) and bad <= 2 and action < line.game.num_actions
+        for number, bad, action in zip(numbers, badness, better, strict=True)
+    )
+    if not belongs:
+        raise InvalidParameter("each note needs the number of a move, a text, a badness from 0 to 2, and a better move")
+    rows = zip(numbers, texts, badness, better, strict=True)
+    return {number: Note(text, bad, action if bad else None) for number, text, bad, action in rows}
+
+
+def to_sgf(line: PlayedGame, notes: dict[int, Note]) -> str:
+    """A game of Go as an SGF file, with notes by number of the move.
 
     Raises:
       InvalidParameter: another game.
@@ -158,4 +176,5 @@ def to_sgf(line: PlayedGame) -> str:
     if not is_go(game):
         raise InvalidParameter(f"SGF files hold games of Go, not of {game.name}")
     moves = [((game.to_play(first) + number) % 2, action) for number, action in enumerate(line.actions)]
-    return write_sgf(game, first, moves, result=result_text(state) if game.is_over(state) else None).decode()
+    result = result_text(state) if game.is_over(state) else None
+    return annotated(write_sgf(game, first, moves, result=result), notes).decode()

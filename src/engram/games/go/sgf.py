@@ -1,4 +1,4 @@
-"""Games of Go as SGF files: the main line of a file as moves, and a game as a file.
+"""Games of Go as SGF files: the main line of a file as moves, a game as a file, and notes on its moves.
 
 A file may contain moves that our rules forbid, so `read_sgf` checks all moves. It refuses stones without a liberty,
 moves onto stones, suicide and repetitions.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sgfmill import sgf as sgfmill_sgf
-from sgfmill.sgf_grammar import main_sequence_iter, parse_sgf_game
+from sgfmill.sgf_grammar import escape_text, main_sequence_iter, parse_sgf_game
 from sgfmill.sgf_properties import Presenter
 
 from engram import __version__
@@ -47,6 +47,19 @@ Move = tuple[int, int]
 """The player (0 is Black) and the action."""
 
 Points = Collection[tuple[int, int]]
+
+
+class Note(NamedTuple):
+    """A note on a move, or on a game.
+
+    Attributes:
+      text: its comment. badness: 0; 1 for a bad move, 2 for a very bad one.
+      better: the action that a variation shows in place of the move; None: no variation.
+    """
+
+    text: str
+    badness: int = 0
+    better: int | None = None
 
 
 class _Setup(NamedTuple):
@@ -152,9 +165,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
     try:
-        tree = _tree(raw)
-        _tidy(tree)
-        file = sgfmill_sgf.Sgf_game.from_coarse_game_tree(tree)
+        file = _parsed(raw)
         root = file.get_root()
         if (kind := _number(root, "GM", 1)) != 1:
             raise ValueError(f"it holds another game, GM[{kind:g}]")
@@ -248,9 +259,32 @@ def write_sgf(
         if number:
             player, action = moves[number - 1]
             node = file.extend_main_sequence()
-            node.set_move(_COLOURS[player], None if action == size * size else _point(action, size))
+            node.set_move(_COLOURS[player], _point(action, size))
         if comments and number in comments:
             node.set("C", comments[number])
+    return bytes(file.serialise())
+
+
+def annotated(raw: bytes, notes: Mapping[int, Note]) -> bytes:
+    """An SGF file of Go with notes on moves of its main line; its other properties and its variations stay.
+
+    Args:
+      raw: a file that `read_sgf` reads. notes: by number of the move, from 1; 0 is the game.
+    """
+    file = _parsed(raw)
+    size, root = file.get_size(), file.get_root()
+    nodes = [root, *(node for node in file.get_main_sequence() if node.get_move()[0] is not None)]
+    for number, note in notes.items():
+        node = nodes[number]
+        text = escape_text(note.text.encode("ascii", "replace"))  # in any encoding that the file may mix
+        node.set_raw("C", node.get_raw("C") + b"\n\n" + text if node.has_property("C") else text)
+        if note.badness:
+            node.set("BM", note.badness)
+        if note.better is not None and node is not root:
+            others, variation = list(node.parent), node.parent.new_child()
+            variation.set_move(node.get_move()[0], _point(note.better, size))
+            if any(other.get_raw_move() == variation.get_raw_move() for other in others):
+                variation.delete()
     return bytes(file.serialise())
 
 
@@ -327,6 +361,17 @@ def _is_encoding(charset: str) -> bool:
     except (LookupError, ValueError):  # also from a codec that does not produce text, such as rot13
         return False
     return True
+
+
+def _parsed(raw: bytes) -> Any:
+    """The file as sgfmill reads it.
+
+    Raises:
+      ValueError: it cannot be read.
+    """
+    tree = _tree(raw)
+    _tidy(tree)
+    return sgfmill_sgf.Sgf_game.from_coarse_game_tree(tree)
 
 
 def _tree(raw: bytes) -> Any:
@@ -408,5 +453,5 @@ def _action(point: tuple[int, int] | None, size: int) -> int:
     return size * size if point is None else (size - 1 - point[0]) * size + point[1]
 
 
-def _point(action: int, size: int) -> tuple[int, int]:
-    return size - 1 - action // size, action % size
+def _point(action: int, size: int) -> tuple[int, int] | None:
+    return None if action == size * size else (size - 1 - action // size, action % size)

@@ -497,7 +497,7 @@ export class Play {
 
   async #save() {
     const { game } = this, moves = game.line().slice(1).map((node) => game.nodes[node].move);
-    const { sgf } = await post("sgf/write", { ...game.fields, moves });
+    const { sgf } = await post("sgf/write", { ...game.fields, moves, ...this.review.notes() });
     const link = element(`<a download="game.sgf"></a>`);
     link.href = URL.createObjectURL(new Blob([sgf], { type: "application/x-go-sgf" }));
     document.body.append(link);

@@ -127,18 +127,39 @@ export class Review extends EventTarget {
     return MARKS.find(([least]) => loss >= least)?.[1] ?? "";
   }
 
+  /** Notes on the present line for a file: four lists, of numbers of moves, texts, badness and better moves. */
+  notes() {
+    const { nodes, players } = this.game, all = this.#all();
+    const notes = all.map(({ number, node, parent, player, better, before, after }) => {
+      const badness = this.markOf(node).length, other = badness ? `; ${better} was better, ${chance(before)}` : "";
+      return [number, `${players[player]}'s chance to win: ${chance(after)}${other}`, badness, nodes[parent].review.action];
+    });
+    if (all.length) notes.unshift([0, [`Reviewed by ${nodes[all[0].node].review.by}.`, ...this.#summary(all)].join("\n"), 0, 0]);
+    return Object.fromEntries(["numbers", "notes", "badness", "better"].map((name, k) => [name, notes.map((note) => note[k])]));
+  }
+
+  /** The moves of the present line that are assessed, with their numbers. */
+  #all() {
+    return this.game.line().flatMap((node, number) => { const move = this.#assessed(node); return move ? [{ number, ...move }] : []; });
+  }
+
+  /** A sentence about each player's moves. */
+  #summary(all) {
+    return this.game.players.flatMap((name, player) => {
+      const moves = all.filter((move) => move.player === player), number = moves.length;
+      const loss = moves.reduce((sum, move) => sum + move.loss, 0) / number;
+      return number ? [`${name}: ${number} move${number > 1 ? "s" : ""}, ${percent(loss)} lost on average; the search would have played ${moves.filter((move) => move.isBest).length} of them.`] : [];
+    });
+  }
+
   /** Shows the review of the present line. */
   draw() {
     const { game, find } = this, { players } = game, line = game.line();
     this.element.hidden = !game.opened.reviewable;
     find(".go").textContent = this.#running ? "Stop the review" : "Review the game";
     find(".go").disabled = line.length < 2 && !this.#running;
-    const all = line.flatMap((node, number) => { const move = this.#assessed(node); return move ? [{ number, ...move }] : []; });
-    renew(find(".sentences"), players.map((name, player) => {
-      const moves = all.filter((move) => move.player === player), number = moves.length;
-      const loss = moves.reduce((sum, move) => sum + move.loss, 0) / number;
-      return number ? `<p>${safe(name)}: ${number} move${number > 1 ? "s" : ""}, ${percent(loss)} lost on average; the search would have played ${moves.filter((move) => move.isBest).length} of them.</p>` : "";
-    }).join(""));
+    const all = this.#all();
+    renew(find(".sentences"), this.#summary(all).map((sentence) => `<p>${safe(sentence)}</p>`).join(""));
     const costly = all.filter((move) => move.loss > 0).sort((a, b) => b.loss - a.loss).slice(0, SHOWN);
     find(".scroll").hidden = !costly.length;
     const caption = costly.length ? `The moves that cost most, as chances to win (${game.nodes[costly[0].node].review.by})` : "";
