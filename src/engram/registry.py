@@ -69,10 +69,15 @@ class Registry(dict[str, Entry]):
 _registries: list[ref[Registry[Any]]] = []
 
 
-def is_from_outside(name: str) -> bool:
-    """Whether some registry has an entry of this name that is not the package's own."""
-    entries = (registry.get(name) for reference in _registries if (registry := reference()) is not None)
-    return any(entry is not None and not _is_ours(_origin(entry)) for entry in entries)
+def files_from_outside(name: str) -> Iterator[str]:
+    """The source files of the entries of this name, in all registries, that are not the package's own."""
+    for reference in _registries:
+        entry = registry.get(name) if (registry := reference()) is not None else None
+        if entry is not None and not _is_ours(origin := _origin(entry)):
+            module = sys.modules.get(origin.__module__)
+            yield (
+                origin.__code__.co_filename if hasattr(origin, "__code__") else getattr(module, "__file__", None) or ""
+            )
 
 
 def _origin(entry: Any) -> Any:

@@ -74,6 +74,11 @@ class Specification:
         texts = [value_text(value) for value in self.positional]
         return separator.join(texts + [f"{key}={value_text(value)}" for key, value in self.options.items()])
 
+    @property
+    def names(self) -> list[str]:
+        """Its name, and the names and texts among its values."""
+        return [self.name, *_names((*self.positional, *self.options.values()))]
+
     def by_name(self, order: Sequence[str], names: Iterable[str] | None = None) -> dict[str, Value]:
         """The values by parameter.
 
@@ -145,6 +150,12 @@ def split_specifications(text: str) -> list[str]:
     if not all(parts):
         raise InvalidSpecification(f"{_shown(text)} has an empty part between its commas")
     return parts
+
+
+def _names(value: Value) -> list[str]:
+    if isinstance(value, tuple):
+        return [name for part in value for name in _names(part)]
+    return value.names if isinstance(value, Specification) else [value] if isinstance(value, str) else []
 
 
 def value_text(value: Value) -> str:

@@ -30,7 +30,7 @@ from engram.arena.report import report as report_of
 from engram.arena.results import Results
 from engram.arena.roster import player
 from engram.arena.runner import MatchRunner
-from engram.arena.sources import text_digest
+from engram.arena.sources import is_out_of_date, text_digest
 from engram.arena.statistics import Sprt
 from engram.arena.tally import Tally
 from engram.drivers.limit import Limit
@@ -404,15 +404,40 @@ def test_presets_with_memories_have_a_text_and_are_recorded(tmp_path):
     assert match(**{**call, "a": first.a.player}, database=tmp_path / "r.sqlite") == first
 
 
-def test_a_name_that_a_script_has_given_is_not_recorded():
+def test_a_name_that_a_script_has_given_is_recorded_with_the_script_and_plays_in_its_process():
     DECISIONS.named("least visited")(lambda value, visits: int(np.argmin(visits)))
+    exec("DECISIONS.named('in a cell')(lambda value, visits: 0)", {"DECISIONS": DECISIONS})
     try:
-        assert not configure("connect_four", presets.uct(decision="least visited"), "uct").is_named
-        assert configure("connect_four", presets.uct(decision="max"), "uct").is_named
+        for choice in (presets.uct(decision="least visited"), "uct(decision='least visited')"):
+            setup = configure("connect_four", choice, "uct")
+            assert setup.is_named and not setup.is_portable and setup.configuration.sources
+        assert not configure("connect_four", "uct(decision='in a cell')", "uct").is_named
         DECISIONS.named("exploration")(lambda value, visits: 0)
-        assert configure("connect_four", presets.uct(exploration=0.5), "uct").is_named
+        for choice in (presets.uct(decision="max"), presets.uct(exploration=0.5)):
+            setup = configure("connect_four", choice, "uct")
+            assert setup.is_named and setup.is_portable and not setup.configuration.sources
     finally:
-        del DECISIONS["least visited"], DECISIONS["exploration"]
+        for name in ("least visited", "in a cell", "exploration"):
+            del DECISIONS[name]
+
+
+def test_an_edited_rule_of_a_script_makes_a_new_match(tmp_path):
+    script = tmp_path / "script.py"
+    code = (
+        "from engram import match\nfrom engram.search.decision import DECISIONS\n"
+        "@DECISIONS.named('own')\ndef own(value, visits):\n    return int(visits.argmax())\n"
+        "played = match('tic_tac_toe', 'uct(decision=own)', 'uct', games=4, simulations=30, workers=2,\n"
+        "               database='r.sqlite')\n"
+        "print(played.match_id, played.superseded)\n"
+    )
+    answers = []
+    for text in (code, code, code.replace("argmax", "argmin")):
+        script.write_text(text)
+        answers.append(subprocess.check_output([sys.executable, script], cwd=tmp_path, text=True))
+    assert answers == ["1 0\n", "1 0\n", "2 4\n"]
+    with Results(tmp_path / "r.sqlite") as results:
+        for setup in (recorded_result(results, number).configuration for number in (1, 2)):
+            assert setup.sources and not is_out_of_date(setup.sources, setup.texts)  # this process has no such name
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import partial
@@ -16,7 +17,7 @@ import engram
 from engram import user_files
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
-from engram.arena.sources import text_digest
+from engram.arena.sources import code_from_outside, text_digest
 from engram.arena.statistics import Sprt
 from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_options, check_whole
@@ -25,10 +26,9 @@ from engram.games.game import Game
 from engram.player import Player, SearchPlayer
 from engram.presets.catalogue import PRESETS, preset
 from engram.printable import on_one_line
-from engram.registry import is_from_outside
 from engram.search.extension import Factory
 from engram.search.preset import Preset
-from engram.specification import Specification, parse
+from engram.specification import parse
 from engram.user_files import is_in_file, load
 
 DEFAULT_SIMULATIONS = 1000
@@ -162,7 +162,8 @@ class MatchSetup:
       game: the game.
       players: the players of sides `A` and `B`.
       judge: the player that values openings, or None.
-      is_named: whether texts alone make the same game and players again, in another process or on another day.
+      is_named: whether texts and files make the same game and players again on another day.
+      is_portable: whether they do so in another process, which may lack names that a script has registered.
     """
 
     configuration: MatchConfiguration
@@ -170,6 +171,7 @@ class MatchSetup:
     players: Mapping[str, Player]
     judge: Player | None = None
     is_named: bool = True
+    is_portable: bool = True
 
     @classmethod
     def of(cls, configuration: MatchConfiguration) -> MatchSetup:
@@ -250,15 +252,19 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
     texts = name, players["A"].text, players["B"].text
     named = [_game_is_named(game), _player_is_named(a), _player_is_named(b)]
     judges = [judge.text] if judge is not None else []
+    recorded = [*compress(texts, named), *judges]
+    outside = code_from_outside(recorded)
+    is_named = all(named) and all(map(os.path.isfile, outside))
+    sources = text_digest(recorded) if is_named else ""
     configuration = MatchConfiguration(
         *texts, int(games), a_limit.simulations, a_limit.seconds, b_limit.simulations, b_limit.seconds,
         opening_moves=int(opening_moves), max_moves=int(min(max_moves or rules.max_moves, rules.max_moves)),
-        seed=int(seed), sprt=test, sources=text_digest([*compress(texts, named), *judges]), version=engram.__version__,
+        seed=int(seed), sprt=test, sources=sources, version=engram.__version__,
         resign=float(resign) if resign is not None else None, players=rules.players,
         opening_judge=judge.text if judge is not None else None,
         opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
     )  # fmt: skip
-    return MatchSetup(configuration, rules, players, judge, all(named))
+    return MatchSetup(configuration, rules, players, judge, is_named, is_named and not outside)
 
 
 def _judge(game: Game, text: Any, balance: float | None, opening_moves: int) -> Player | None:
@@ -318,22 +324,9 @@ def _player_is_named(choice: Any) -> bool:
     if not isinstance(choice, Preset):
         return isinstance(choice, str)
     try:
-        specification = parse(choice.text)
-        if any(map(is_from_outside, _names(specification))):  # the digest of sources lacks the code of such a name
-            return False
-        return specification.name in PRESETS and _same(preset(choice.text), choice)
+        return parse(choice.text).name in PRESETS and _same(preset(choice.text), choice)
     except EngramError:
         return False
-
-
-def _names(value: Any) -> Iterator[str]:
-    """The name of a specification, and those among its values."""
-    if isinstance(value, Specification):
-        yield value.name
-        for part in (*value.positional, *value.options.values()):
-            yield from _names(part)
-    elif isinstance(value, str):
-        yield value
 
 
 def _same(first: Any, second: Any) -> bool:

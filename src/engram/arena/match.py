@@ -57,7 +57,8 @@ def match(
       game: a specification such as `"connect_four"`, or a `Game`.
       a, b: players: specifications such as `"uct(exploration=1.0)"`, `"alpha_beta(depth=6)"`, `"file.py:name"`;
         or a `Preset`, or any object with `choose(state, limit, seed)`. A game or player that no text names
-        plays in this process, and the match is recorded in memory only.
+        plays in this process, and the match is recorded in memory only. One whose text has a name that a script has
+        registered plays in this process, too; the match is recorded with the digest of the script.
       games: even, 2 to 1,000,000; default 100.
       simulations, seconds: budget per move; default 1000 simulations. With a budget in simulations alone, the match is
         a pure function of its arguments. With a budget in seconds, use no more workers than free cores.
@@ -111,9 +112,10 @@ def play_match(
             database, workers = MEMORY, 1
         else:
             raise InvalidParameter(
-                "a game or player that no text names cannot be recorded or resumed: put it into a file and name it "
-                f"file.py:name, or leave the database out ({setup.configuration.a} against {setup.configuration.b})"
+                "a game or player that only this process has cannot be recorded or resumed: put it in a file and name "
+                f"file.py:name, or omit the database ({setup.configuration.a} against {setup.configuration.b})"
             )
+        workers = workers if setup.is_portable else 1
         with Results(database) as results:
             return _MatchRun(setup, results, max_bytes, progress).run(workers, wait)
     except EngramError as error:
@@ -151,7 +153,7 @@ class _MatchRun:
             try:
                 # Compiles once, before the workers load the same code from the cache.
                 runner.warm_up()
-                alone = workers == 1 and not (on_cluster() and self._setup.is_named)
+                alone = workers == 1 and not (on_cluster() and self._setup.is_portable)
                 with Claims(self._results, self._match_id, self._tally) as claims:
                     while not self._tally.complete:
                         numbers = claims.numbers()

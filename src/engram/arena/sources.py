@@ -11,7 +11,7 @@ from engram import user_files
 from engram.errors import EngramError
 from engram.player import PLAYERS
 from engram.presets.catalogue import PRESETS
-from engram.registry import FilesOf, files_of, marks_of, types_of
+from engram.registry import FilesOf, files_from_outside, files_of, marks_of, types_of
 from engram.search.operators import OPERATORS
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, split
@@ -23,16 +23,23 @@ def text_digest(texts: Sequence[str]) -> str:
 
 
 def is_out_of_date(sources: str, texts: Sequence[str]) -> bool:
-    """Whether files that specifications name have changed since their digest was `sources`; False if they are gone."""
+    """Whether files of specifications have changed since their digest was `sources`; False if they are not here."""
     with suppress(EngramError, OSError):
-        return text_digest(texts) != sources
+        return text_digest(texts) not in ("", sources)
     return False
+
+
+def code_from_outside(texts: Sequence[str]) -> list[str]:
+    """Files that define names in specifications, such as a rule in the script that runs; other processes lack these."""
+    names = [name for text in texts if not is_in_file(text) for name in parse(text).names]
+    return sorted({file for name in names for file in files_from_outside(name)})
 
 
 def files_named(texts: Sequence[str]) -> list[Path]:
     """Files that specifications name.
 
-    These are users' source files with their imports, and the files that options of the type `DataFile` name.
+    These are users' source files with their imports, also those that only define a name, and the files that options of
+    the type `DataFile` name.
     """
     data: list[Path] = []
     for text in texts:
@@ -43,7 +50,8 @@ def files_named(texts: Sequence[str]) -> list[Path]:
         for names in (PRESETS, PLAYERS):
             if specification.name in names:
                 data += files_of(names[specification.name], specification, OPERATORS)
-    return [*user_files.code_of(texts), *data]
+    outside = [file for place in code_from_outside(texts) for file in user_files.users_sources(Path(place))]
+    return list(dict.fromkeys([*user_files.code_of(texts), *outside, *data]))
 
 
 def _files_in(specification: Specification) -> Iterator[Path]:
