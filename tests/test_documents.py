@@ -224,7 +224,7 @@ def test_a_compiled_function_has_at_most_eight_arguments():
 def test_the_front_door_has_the_names_it_promises():
     assert set(engram.__all__) == {
         "EngramError", "Evaluation", "Extension", "Game", "Limit", "Lockstep", "PythonGame", "Search", "Sprt",
-        "check_game", "game", "match", "presets", "widget",
+        "check_game", "game", "match", "plan", "presets", "widget",
     }  # fmt: skip
     for name in engram.__all__:
         assert getattr(engram, name).__doc__

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engram.conformance.game_contract import check_game as check_game
     from engram.drivers.limit import Limit as Limit
     from engram.drivers.lockstep import Lockstep as Lockstep
+    from engram.drivers.planning import plan as plan
     from engram.drivers.search import Search as Search
     from engram.errors import EngramError as EngramError
     from engram.games.catalogue import game as game
@@ -47,6 +48,7 @@ _HOMES = {
     "check_game": "engram.conformance.game_contract",
     "game": "engram.games.catalogue",
     "match": "engram.arena.match",
+    "plan": "engram.drivers.planning",
     "widget": "engram.web.widget",
 }
 __all__ = [*sorted(_HOMES), "presets"]  # noqa: PLE0604

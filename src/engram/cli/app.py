@@ -13,8 +13,9 @@ from engram.cli.console import app
 from engram.interrupts import end_at_second_interrupt
 
 for _command in (
-    "analysis", "bench", "check", "games", "gtp", "league", "match", "memory", "move", "play", "results", "review",
-    "serve", "tree", "truth", "tune", "train.distil", "train.features", "train.records", "train.self_play", "train.td",
+    "analysis", "bench", "check", "games", "gtp", "league", "match", "memory", "move", "plan", "play", "results",
+    "review", "serve", "tree", "truth", "tune", "train.distil", "train.features", "train.records", "train.self_play",
+    "train.td",
 ):  # fmt: skip
     import_module(f"engram.cli.{_command}")
 

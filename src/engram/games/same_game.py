@@ -13,6 +13,7 @@ import numpy as np
 from engram.errors import InvalidSpecification, InvalidState, check_whole
 from engram.games.contract import functions_of
 from engram.games.game import Game
+from engram.games.record import note, nowhere
 from engram.games.scene import EMPTY, Scene
 from engram.native.jit import compiled
 from engram.rng import GOLDEN, mix, new_rng, random_below
@@ -157,21 +158,42 @@ def copy(target, source):
 
 
 @compiled(inline=True)
-def _play_out(state, rng, tabu):
+def _play_out(state, rng, tabu, moves, writes):
     actions = np.empty(CELLS, np.int32)
+    room = np.int64(moves[0]) if writes else 0
+    written = np.int64(0)
     total = 0.0
     while True:
         count = _groups(state, tabu, actions)
         if count == 0 and tabu != 0:
             count = _groups(state, 0, actions)
         if count == 0:
+            if writes:
+                moves[0] = written
             return total
-        _take(state, np.int64(actions[np.int64(random_below(rng, count))]))
+        action = np.int64(actions[np.int64(random_below(rng, count))])
+        if writes:
+            written = note(moves, written, room, action, 0)
+        _take(state, action)
         total += state.score
 
 
 def rollout(state, rng):
-    return _play_out(state, rng, 0)
+    return _play_out(state, rng, 0, nowhere(), False)
+
+
+def rollout_moves(state, rng, moves):
+    return _play_out(state, rng, 0, moves, True)
+
+
+@compiled(inline=True)
+def _favourite(state):
+    """The colour with the most tiles."""
+    numbers = np.zeros(MOST_COLOURS + 1, np.int64)
+    for cell in range(state.rows * state.columns):
+        if state.cells[cell] != 0:
+            numbers[state.cells[cell]] += 1
+    return np.argmax(numbers)
 
 
 def heavy_rollout(state, rng):
@@ -180,11 +202,11 @@ def heavy_rollout(state, rng):
     Source: "TabuColorRandom" of Schadd, Winands, van den Herik, Chaslot and Uiterwijk, "Single-player Monte-Carlo tree
     search", 2008.
     """
-    numbers = np.zeros(MOST_COLOURS + 1, np.int64)
-    for cell in range(state.rows * state.columns):
-        if state.cells[cell] != 0:
-            numbers[state.cells[cell]] += 1
-    return _play_out(state, rng, np.argmax(numbers))
+    return _play_out(state, rng, _favourite(state), nowhere(), False)
+
+
+def heavy_rollout_moves(state, rng, moves):
+    return _play_out(state, rng, _favourite(state), moves, True)
 
 
 def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 15, colours: int = 5) -> Game:

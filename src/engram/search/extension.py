@@ -78,6 +78,7 @@ class Extension:
       threads: the most that the extension allows: `none`, `root` (a tree for each thread) or `tree` (all on one tree).
       evaluator: it works with a batch evaluator.
       chance, rewards: it works in games with moves of nature, and in games with rewards on the way or a discount.
+      units: it keeps no values on the tree's scale, so that learnt bounds may rescale these.
       functions: further compiled functions, by any names, that its operators call by address.
       keeps: columns that it keeps up to date; their usual keeper is then left out.
       enters: `on_expanded` gives children visits, and `on_entered` is not called for them.
@@ -110,6 +111,7 @@ class Extension:
     evaluator: bool = True
     chance: bool = False
     rewards: bool = False
+    units: bool = False
     functions: Mapping[str, Callback] = field(default_factory=dict)
     keeps: tuple[Column, ...] = ()
     enters: bool = False
@@ -384,7 +386,7 @@ def _check_general(game: Game, preset: Preset, assembly: Assembly) -> None:
             raise InvalidParameter(f"{faults[0]} does not go with {words}, which {game.name} has; leave it out")
     if game.has("chance") and preset.expansion.all_children:
         raise InvalidParameter(f"all_children repeats what nature drew, and {game.name} has chance; leave it out")
-    faults = [extension.name for extension in assembly.extensions]
+    faults = [extension.name for extension in assembly.extensions if not extension.units]
     faults += [f"the column {column.name}" for column in assembly.columns if column not in (OWN, REWARD)]
     faults += ["threads"] if preset.threads > 1 else []
     if preset.bounds != "learnt":

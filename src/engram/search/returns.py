@@ -73,6 +73,13 @@ def _reward_and_factor(tree, node):
 
 
 @compiled(inline=True)
+def return_before(tree, node, x):
+    """The return, in the game's units, of the move that leads to a node and of a return `x` from there."""
+    reward, factor = _reward_and_factor(tree, node)
+    return reward + factor * x
+
+
+@compiled(inline=True)
 def incoming_value(tree, node, value):
     """E(s): value of the move that leads to a node, from the value of its position; see the module."""
     reward, factor = _reward_and_factor(tree, node)
@@ -135,8 +142,7 @@ def _learn(tree, path, depth, x):
     """
     low = high = x
     for ply in range(depth, 0, -1):
-        reward, factor = _reward_and_factor(tree, np.int64(path[ply]))
-        x = reward + factor * x
+        x = return_before(tree, np.int64(path[ply]), x)
         low = min(low, x)
         high = max(high, x)
     if tree.learns == KNOWN:

@@ -1,0 +1,145 @@
+"""`plan`: the best complete line of a one-player game that a search plays within a budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from engram.drivers.limit import Limit
+from engram.drivers.search import Search
+from engram.errors import InvalidGame, InvalidParameter, InvalidState
+from engram.games.catalogue import game as game_of
+from engram.games.game import Game
+from engram.games.python_game import PythonGame
+from engram.games.state import State
+from engram.presets.catalogue import preset as preset_of
+from engram.rng import derive_seed
+from engram.search.extensions.best_line import BestLine
+from engram.search.preset import Preset
+
+_FIRST = 0.02
+"""The part of the budget that is spent before the length of a line is known."""
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """A better line than all before it.
+
+    Attributes:
+      simulation: the number of the simulation that played it, from 1. seconds: after which the plan had it. value: its
+        return, in the game's units.
+    """
+
+    simulation: int
+    seconds: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The best complete line that a search has played; `print(plan)` shows it.
+
+    Attributes:
+      game: its name. actions, names: the moves of the line, from the first position to the end of the game.
+      value: its return in the game's units. simulations, seconds: of all searches, without compiling.
+      improvements: the first line and each better one; the last is this plan's.
+    """
+
+    game: str
+    actions: tuple[int, ...]
+    names: tuple[str, ...]
+    value: float
+    simulations: int
+    seconds: float
+    improvements: tuple[Improvement, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.game}: {self.value:,.10g} with {len(self.actions)} moves, played first by simulation "
+            f"{self.improvements[-1].simulation:,} of {self.simulations:,} ({self.seconds:.1f} s)\n"
+            + " ".join(self.names)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        return asdict(self)
+
+
+def plan(
+    game: Game | str, search: Preset | str = "uct", limit: Limit | None = None, *, seed: int = 0,
+    start: State | None = None, progress: Callable[[Plan], None] | None = None,
+) -> Plan:  # fmt: skip
+    """Searches for the complete line with the greatest return, in a game of one player without chance.
+
+    Before each move of the line a search gets an equal share of the budget that is left; then the best line so far
+    makes its next move. All moves of every simulation count, those of its rollout too. With a limit in simulations a
+    plan repeats bit for bit.
+
+    Args:
+      game: for one player, without chance. search: with rollouts, whose moves the game writes down; see `Search`.
+      limit: of all searches together; default 100,000 simulations. seed: of the searches.
+      start: the first position; default the game's start. progress: called with each better plan.
+
+    Raises:
+      InvalidGame: another game. InvalidState: the game is over. InvalidParameter: the search has an evaluator, threads,
+        or rollouts of which only the outcome is known. EngramError: as `Search` does.
+    """
+    game = game_of(game)
+    if game.players != 1 or game.has("chance"):
+        raise InvalidGame(f"a plan is for a game of one player without chance, unlike {game.name}")
+    if isinstance(game, PythonGame) and game.user_rollout is not None:
+        raise InvalidParameter(f"{game.name} has a rollout of its own, whose moves are not known: leave it out")
+    first = game.initial_state() if start is None else start
+    if game.is_over(first):
+        raise InvalidState(f"{game.name}: the game is over, there is nothing to plan")
+    limit = Limit(simulations=100_000) if limit is None else limit
+    line = BestLine(game)
+    base = preset_of(search, game=game)
+    searching = Search(game, replace(base, extensions=(*base.extensions, line.extension)))
+    searching.warm_up()
+    best: Plan | None = None
+    played, state, simulations, begin = 0, first, 0, time.perf_counter()
+    while (share := _share(limit, simulations, time.perf_counter() - begin, best, played)) is not None:
+        result = searching.run(state, share, seed=derive_seed(seed, "plan", simulations))
+        seconds, has_begun = time.perf_counter() - begin, best is not None
+        if line.actions:
+            actions = (*(best.actions[:played] if best is not None else ()), *line.actions)
+            value = game.line_return(actions, first)
+            if best is None or value > best.value:
+                step = Improvement(simulations + line.simulation, seconds, value)
+                earlier = () if best is None else best.improvements
+                names = tuple(game.move_names(actions, first))
+                best = Plan(
+                    game.name, actions, names, value, simulations + result.simulations, seconds, (*earlier, step)
+                )
+                if progress is not None:
+                    progress(best)
+        simulations += result.simulations
+        if result.stopped == "interrupted":
+            break
+        if best is not None and has_begun:
+            line.clear()
+            while played < len(best.actions):  # a forced move needs no search
+                searching.advance(best.actions[played])
+                state, played = game.play(state, best.actions[played]), played + 1
+                if game.is_over(state) or len(game.legal_actions(state)) > 1:
+                    break
+    if best is None:
+        raise InvalidParameter(f"no simulation of {simulations:,} played a game to its end: allow more")
+    return replace(best, simulations=simulations, seconds=time.perf_counter() - begin)
+
+
+def _share(limit: Limit, simulations: int, seconds: float, best: Plan | None, played: int) -> Limit | None:
+    """The budget of the next search; None if all is spent, or the line is at its end."""
+    moves = None if best is None else len(best.actions) - played
+    if moves == 0:
+        return None
+    part = _FIRST if moves is None else 1.0 / moves
+    left = None if limit.simulations is None else limit.simulations - simulations
+    left_s = None if limit.seconds is None else limit.seconds - seconds
+    if (left is not None and left < 1) or (left_s is not None and left_s <= 0.0):
+        return None
+    return Limit(None if left is None else math.ceil(part * left), None if left_s is None else part * left_s)
