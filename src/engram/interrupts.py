@@ -159,6 +159,17 @@ def interrupts_later(patience_s: float = math.inf) -> Iterator[Signals]:
             signal.raise_signal(signal.SIGINT)
 
 
+def terminate_as_interrupted() -> None:
+    """Makes SIGTERM, by which batch systems end a job, do what Ctrl-C does, even in a job that ignores Ctrl-C."""
+
+    def hear(number: int, frame: Any) -> None:
+        if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, hear)
+
+
 def end_at_second_interrupt(patience_s: float = 2.0) -> None:
     """Lets a second Ctrl-C end this process if compiled code ignores the first, because it never returns to Python.
 

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -700,6 +701,30 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path, players, 
     assert 3 <= count < 40
     assert f"{count} of 40 games are recorded; the same match started again continues" in output
     assert not any(map(alive, working))
+
+
+def test_a_batch_system_that_ends_a_job_loses_no_game_and_no_claim(tmp_path):
+    """It sends SIGTERM; a job that a shell has started in the background also ignores Ctrl-C."""
+    database = tmp_path / "r.sqlite"
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from engram.cli.app import main; import sys\n"
+        "sys.argv[0] = 'engram'; main()"
+    )
+    words = ["match", "-g", "tic_tac_toe", "-n", "3000", "--games", "4000", "--workers", "1", "-d", str(database)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_for_games(database, 2, process)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=300)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130 and "repeat the command to continue" in errors, errors
+    assert json.loads(output)["games"] == len(recorded(database)) < 4000
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("select count(*) from claim").fetchone() == (0,)
 
 
 def test_an_interruption_in_this_process_carries_the_result(tmp_path):

@@ -31,7 +31,8 @@ MOUNTS = Path("/proc/self/mounts")
 """Linux's list of mounted file systems."""
 _BUSY_S = 30.0
 _NETWORK = re.compile(
-    r"(fuse\.)?(nfs|cifs|smb|sshfs|davfs|lustre|gpfs|beegfs|ceph|gluster|afs|coda|orangefs|panfs|ncpfs).*"
+    r"(fuse\.)?(nfs|cifs|smb|sshfs|davfs|lustre|gpfs|beegfs|ceph|gluster|afs|coda|orangefs|pvfs2|panfs|ncpfs|weka|dvs|"
+    r"gfs2|ocfs2|juicefs|s3fs|quobyte|moosefs|rclone).*"
 )
 """Kinds of file systems on which SQLite cannot lock a file, or share memory, with other machines."""
 

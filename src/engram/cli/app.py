@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 import typer
 
 from engram.cli.console import app
-from engram.interrupts import end_at_second_interrupt
+from engram.interrupts import end_at_second_interrupt, terminate_as_interrupted
 
 for _command in (
     "analysis", "bench", "check", "games", "gtp", "league", "match", "memory", "move", "plan", "play", "results",
@@ -41,4 +41,5 @@ def main() -> None:
     with suppress(AttributeError, OSError, RuntimeError, ValueError):  # standard error may be closed
         faulthandler.enable()  # a crash prints the Python lines that led to it; one of a user's code: native/crash.py
     end_at_second_interrupt()
+    terminate_as_interrupted()
     app(prog_name="engram")  # so that `python -m engram` completes as `engram`

@@ -29,7 +29,7 @@ class _Commands(TyperGroup):
     """Commands whose failures are one sentence on stderr.
 
     Exit codes: 2 where the input is wrong or the work impossible, 1 where the output cannot be written or memory ends,
-    130 after Ctrl-C, 141 once the reader of the output has closed it.
+    130 after Ctrl-C or SIGTERM, 141 once the reader of the output has closed it.
     """
 
     def main(self, *arguments: Any, **options: Any) -> Any:
