@@ -466,6 +466,9 @@ def test_a_search_takes_the_game_s_prior_or_refuses():
     moves = search.run(root, Limit(simulations=200), seed=1).moves
     assert max(moves, key=lambda move: move.prior).name == "D6"
     assert Search(game, "uct_prior(prior=game)").run(root, Limit(simulations=60), seed=1).simulations == 60
+    texts = "puct(prior=game)", "puct"
+    guided, plain = (Search(game, text).run(root, Limit(simulations=60), seed=1).moves for text in texts)
+    assert len({move.prior for move in plain}) == 1 < len({move.prior for move in guided})
     with pytest.raises(InvalidParameter, match="tic_tac_toe has no prior of its own; leave prior='game' out"):
         Search("tic_tac_toe", "rave(prior=game)").run(game_of("tic_tac_toe").initial_state(), Limit(simulations=5))
     with pytest.raises(InvalidParameter, match="prior must be 'game' or a compiled function, not 'gme'"):

@@ -107,6 +107,7 @@ def puct(
     symmetry: bool = False,
     network_rollouts: bool = False,
     rollout_share: float = 0.0,
+    prior: Callable[..., int] | str | None = None,
     **search: Unpack[SearchOptions],
 ) -> Preset:
     """PUCT: priors guide the search, and an evaluator values leaves (or rollouts do, with uniform priors).
@@ -122,11 +123,13 @@ def puct(
       network_rollouts: the value of a leaf is the outcome of a game that the network's policy plays out.
       rollout_share: weight of a rollout's outcome in the value of a leaf, in [0, 1], against the evaluator's value
         (AlphaGo's λ).
+      prior: a compiled function, or `game` for the game's own (see `Preset`), without an evaluator; rollouts value
+        leaves.
       search: as in `SearchOptions`; with a network, the defaults of num_leaves and tactics are 16 and true.
 
     Raises:
-      InvalidParameter: both an evaluator and a network, an option for networks without a network, or rollout_share
-        without an evaluator. MissingPackage: a network without a backend. InvalidFile: no such network.
+      InvalidParameter: both an evaluator and a network, either of them with a prior, an option for networks without a
+        network, or rollout_share without an evaluator. MissingPackage: a network without a backend. InvalidFile: no such network.
 
     Source: Rosin, "Multi-armed bandits with episode context", 2011, as in Silver et al., "Mastering the game of
     Go without human knowledge", Nature 550, 2017; rollout_share: Silver et al., Nature 529, 2016.
@@ -142,6 +145,7 @@ def puct(
         search,
         evaluator=_evaluator(evaluator, network, backend=backend, symmetry=symmetry, rollouts=network_rollouts),
         leaf_value=_leaf_value(rollout_share),
+        prior=prior,
     )
 
 
