@@ -69,10 +69,20 @@ class Registry(dict[str, Entry]):
 _registries: list[ref[Registry[Any]]] = []
 
 
-def files_from_outside(name: str) -> Iterator[str]:
-    """The source files of the entries of this name, in all registries, that are not the package's own."""
-    for reference in _registries:
-        entry = registry.get(name) if (registry := reference()) is not None else None
+def registries_of(option: str) -> list[Registry[Any]]:
+    """The registries of an option's kind, such as `selection`; "": of searches, players and games."""
+    kinds = (option,) if option else ("search", "player", "game")
+    live = (reference() for reference in _registries)
+    return [registry for registry in live if registry is not None and registry.kind.split()[0] in kinds]
+
+
+def files_from_outside(option: str, name: str) -> Iterator[str]:
+    """The source files of the entries of this name that an option may mean and that are not the package's own.
+
+    An option of no registry's kind, such as a part of a rule, may mean any registry.
+    """
+    for registry in registries_of(option) or filter(None, (reference() for reference in _registries)):
+        entry = registry.get(name)
         if entry is not None and not _is_ours(origin := _origin(entry)):
             module = sys.modules.get(origin.__module__)
             yield (
@@ -82,7 +92,8 @@ def files_from_outside(name: str) -> Iterator[str]:
 
 def _origin(entry: Any) -> Any:
     """The function or class in the source that lies behind an entry."""
-    return inspect.unwrap(getattr(entry, "function", entry))
+    origin = inspect.unwrap(getattr(entry, "function", entry))
+    return _origin(origin.func) if isinstance(origin, partial) else origin
 
 
 def _is_ours(origin: Any) -> bool:

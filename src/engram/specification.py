@@ -75,9 +75,10 @@ class Specification:
         return separator.join(texts + [f"{key}={value_text(value)}" for key, value in self.options.items()])
 
     @property
-    def names(self) -> list[str]:
-        """Its name, and the names and texts among its values."""
-        return [self.name, *_names((*self.positional, *self.options.values()))]
+    def names(self) -> list[tuple[str, str]]:
+        """Its name, and the names and texts among its values, each after its option; "": none, or a position."""
+        values = [("", self.name), *(("?", value) for value in self.positional), *self.options.items()]
+        return [pair for option, value in values for pair in _names(option, value)]
 
     def by_name(self, order: Sequence[str], names: Iterable[str] | None = None) -> dict[str, Value]:
         """The values by parameter.
@@ -152,10 +153,12 @@ def split_specifications(text: str) -> list[str]:
     return parts
 
 
-def _names(value: Value) -> list[str]:
+def _names(option: str, value: Value) -> list[tuple[str, str]]:
     if isinstance(value, tuple):
-        return [name for part in value for name in _names(part)]
-    return value.names if isinstance(value, Specification) else [value] if isinstance(value, str) else []
+        return [pair for part in value for pair in _names(option, part)]
+    if isinstance(value, Specification):
+        return [(option, value.name), *value.names[1:]]
+    return [(option, value)] if isinstance(value, str) else []
 
 
 def value_text(value: Value) -> str:

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +33,7 @@ from engram.arena.report import report as report_of
 from engram.arena.results import Results
 from engram.arena.roster import player
 from engram.arena.runner import MatchRunner
-from engram.arena.sources import is_out_of_date, text_digest
+from engram.arena.sources import files_named, is_out_of_date, text_digest
 from engram.arena.statistics import Sprt
 from engram.arena.tally import Tally
 from engram.drivers.limit import Limit
@@ -405,6 +407,10 @@ def test_presets_with_memories_have_a_text_and_are_recorded(tmp_path):
     assert match(**{**call, "a": first.a.player}, database=tmp_path / "r.sqlite") == first
 
 
+def least_visited(place, value, visits):
+    return int(np.argsort(visits)[place])
+
+
 def test_a_name_that_a_script_has_given_is_recorded_with_the_script_and_plays_in_its_process():
     DECISIONS.named("least visited")(lambda value, visits: int(np.argmin(visits)))
     exec("DECISIONS.named('in a cell')(lambda value, visits: 0)", {"DECISIONS": DECISIONS})
@@ -413,13 +419,20 @@ def test_a_name_that_a_script_has_given_is_recorded_with_the_script_and_plays_in
             setup = configure("connect_four", choice, "uct")
             assert setup.is_named and not setup.is_portable and setup.configuration.sources
         assert not configure("connect_four", "uct(decision='in a cell')", "uct").is_named
-        DECISIONS.named("exploration")(lambda value, visits: 0)
+        key = configure("connect_four", "uct", "uct").configuration.key
+        for name in ("exploration", "uct", "learnt"):
+            DECISIONS.named(name)(lambda value, visits: 0)
+        assert configure("connect_four", "uct", "uct").configuration.key == key
+        DECISIONS.add("part", partial(least_visited, 1))
+        assert Path(__file__).name in map(attrgetter("name"), files_named(["uct(decision=part)"]))
+        mixed = configure("connect_four", "uct(decision='least visited')", "uct").configuration
         for choice in (presets.uct(decision="max"), presets.uct(exploration=0.5)):
             setup = configure("connect_four", choice, "uct")
             assert setup.is_named and setup.is_portable and not setup.configuration.sources
     finally:
-        for name in ("least visited", "in a cell", "exploration"):
-            del DECISIONS[name]
+        for name in ("least visited", "in a cell", "exploration", "uct", "learnt", "part"):
+            DECISIONS.pop(name, None)
+    assert not is_out_of_date(mixed.sources, mixed.texts), "this process has the name no more"
 
 
 def test_an_edited_rule_of_a_script_makes_a_new_match(tmp_path):

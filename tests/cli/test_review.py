@@ -106,6 +106,13 @@ def test_the_file_of_a_reviewed_game_keeps_what_it_had(tmp_path):
     assert len(json.loads(again.stdout)) == 5 and noted.read_text().count("chance to win") == 5
 
 
+def test_a_file_of_several_games_is_not_cut_to_one(tmp_path):
+    (tmp_path / "two.sgf").write_text("(;SZ[5];B[cc])(;SZ[5];B[aa])")
+    shown = command(tmp_path / "two.sgf", "-n", 10, "--sgf", tmp_path / "two.sgf")
+    assert shown.exit_code == 2 and "several games" in shown.output
+    assert (tmp_path / "two.sgf").read_text().count("(;") == 2
+
+
 def test_a_page_has_a_board_for_each_of_the_worst_moves(tmp_path):
     page = tmp_path / "game.html"
     words = ["-g", "tic_tac_toe", "-m", names_of(ACTIONS), "-n", 500]

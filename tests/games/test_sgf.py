@@ -33,6 +33,8 @@ def test_notes_join_what_the_file_has():
     assert b"C[\xba\xc3B: 50 %]" in noted and b"(;BM[2]C[W: 20 %]W[aa];AB[ee](;B[]BM[1]" in noted
     assert noted.endswith(b"(;C[x]W[bb])(;W[cb]))"), "the new variation follows the old"
     assert read_sgf(noted).moves == read_sgf(raw).moves
+    praised = annotated(b"(;SZ[5];B[cc]TE[1])", {1: Note("x", 2, 7)})
+    assert b"BM" not in praised and b"TE[1]" in praised, "SGF allows one judgement of a move"
     again = annotated(noted, notes)
     assert again.count(b"W[cb]") == 1 and annotated(b"(;SZ[5]B[cc])", {1: Note("x", 1, 7)}).count(b"B[") == 1
 

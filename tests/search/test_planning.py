@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from engram.cli.app import app
 from engram.drivers.limit import Limit
 from engram.drivers.planning import plan
 from engram.drivers.search import Search
-from engram.errors import EngramError, InvalidGame, InvalidParameter, InvalidState
+from engram.errors import EngramError, InvalidGame, InvalidLimit, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
 from engram.presets.catalogue import preset
 from engram.search.extensions.best_line import BestLine
@@ -62,11 +63,8 @@ def test_the_best_of_all_lines_is_the_plan(search):
     best_plan = plan(knapsack(), search, Limit(simulations=400), seed=3, progress=better.append)
     assert best_plan.value == best == worth(best_plan.actions)
     assert best_plan.simulations <= 400 and len(best_plan.actions) == 5 and best_plan.actions[3] == 0
-    assert (
-        [step.value for step in best_plan.improvements]
-        == [each.value for each in better]
-        == sorted(each.value for each in better)
-    )
+    values = [step.value for step in best_plan.improvements]
+    assert values == sorted(set(values)) == sorted({each.value for each in better})
     assert best_plan.improvements[-1].simulation <= best_plan.simulations
     again = plan(knapsack(), search, Limit(simulations=400), seed=3)
     assert again.actions == best_plan.actions and again.simulations == best_plan.simulations
@@ -102,6 +100,68 @@ def test_rollouts_of_same_game_write_their_moves(rollout):
     assert best >= max(move.value for move in second.moves if move.visits) and 1 <= line.simulation <= 300
     line.clear()
     assert line.actions == []
+
+
+class Corridor:
+    """Of twenty moves each fourth has a choice; games may be longer than they say, if a move 2 is there."""
+
+    def __init__(self, places=0, bonus=0, wanders=False):
+        self.places, self.bonus, self.wanders = places, bonus, wanders
+
+    def legal_actions(self):
+        return [0, 1] if self.places % 4 == 0 else [0, 2] if self.wanders else [0]
+
+    def play(self, action):
+        self.places += 1 - (action == 2)
+        self.bonus += action == 1
+
+    def to_play(self):
+        return 0
+
+    def is_over(self):
+        return self.places == 20
+
+    def outcome(self):
+        return self.bonus / 5
+
+    def copy(self):
+        return Corridor(self.places, self.bonus, self.wanders)
+
+
+def corridor(wanders=False, max_moves=20):
+    def start():
+        return Corridor(wanders=wanders)
+
+    return engram.PythonGame("corridor", start, num_actions=3, max_moves=max_moves, players=1, is_over=Corridor.is_over)
+
+
+def test_the_whole_budget_is_spent_where_there_is_a_choice():
+    for seed in range(6):
+        best_plan = plan(corridor(), "uct", Limit(simulations=1000), seed=seed)
+        assert best_plan.simulations == 1000 and best_plan.value == 1.0 and best_plan.complete
+        numbers = [step.simulation for step in best_plan.improvements]
+        assert numbers == sorted(set(numbers)) and numbers[0] >= 1 and numbers[-1] <= 1000
+
+
+def test_a_game_longer_than_it_says_harms_nothing():
+    try:
+        assert plan(corridor(wanders=True, max_moves=21), "uct(exploration=0.05)", Limit(simulations=20_000)).value > 0
+    except EngramError as error:
+        assert "max_moves" in str(error) or "a random game" in str(error), error
+
+
+def test_an_interrupted_plan_says_so():
+    def interrupt(_):
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            plan(corridor(), "uct", Limit(simulations=1000), progress=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with pytest.raises(InvalidLimit, match="takes a Limit"):
+        plan(corridor(), "uct", 100)
 
 
 def test_a_limit_in_seconds_and_a_tiny_one():

@@ -1,6 +1,7 @@
 """The review of a game on the page: the moves that cost most, its marks after a reload, and its stop half-way."""
 
 import re
+import time
 
 import pytest
 
@@ -129,7 +130,8 @@ def test_a_review_goes_on_while_the_person_looks_back_and_ends_when_asked(visit,
             page.get_by_role("button", name="One move back").click()
             expect(page.locator(".history .present")).to_have_text("E8")
         with page.expect_response("**/api/searches"):
-            while not waiting:
+            end = time.monotonic() + 120
+            while not waiting and time.monotonic() < end:
                 page.wait_for_timeout(10)
             waiting.pop().continue_()
     expect(progress).to_have_text("6 of 10 positions")

@@ -11,10 +11,13 @@ from engram import user_files
 from engram.errors import EngramError
 from engram.player import PLAYERS
 from engram.presets.catalogue import PRESETS
-from engram.registry import FilesOf, files_from_outside, files_of, marks_of, types_of
+from engram.registry import FilesOf, files_from_outside, files_of, marks_of, registries_of, types_of
 from engram.search.operators import OPERATORS
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, split
+
+_RULES = (*OPERATORS, "decision")
+"""Options whose values are names of rules."""
 
 
 def text_digest(texts: Sequence[str]) -> str:
@@ -23,16 +26,25 @@ def text_digest(texts: Sequence[str]) -> str:
 
 
 def is_out_of_date(sources: str, texts: Sequence[str]) -> bool:
-    """Whether files of specifications have changed since their digest was `sources`; False if they are not here."""
+    """Whether files of specifications have changed since their digest was `sources`.
+
+    False if they are gone, or if a script has registered a name that this process lacks.
+    """
     with suppress(EngramError, OSError):
-        return text_digest(texts) not in ("", sources)
+        if all(
+            name in registry for option, name in _names(texts) for registry in registries_of(option) if option in _RULES
+        ):
+            return text_digest(texts) != sources
     return False
+
+
+def _names(texts: Sequence[str]) -> list[tuple[str, str]]:
+    return [pair for text in texts if not is_in_file(text) for pair in parse(text).names]
 
 
 def code_from_outside(texts: Sequence[str]) -> list[str]:
     """Files that define names in specifications, such as a rule in the script that runs; other processes lack these."""
-    names = [name for text in texts if not is_in_file(text) for name in parse(text).names]
-    return sorted({file for name in names for file in files_from_outside(name)})
+    return sorted({file for option, name in _names(texts) for file in files_from_outside(option, name)})
 
 
 def files_named(texts: Sequence[str]) -> list[Path]:

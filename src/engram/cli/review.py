@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import accumulate
 from pathlib import Path
@@ -80,6 +81,8 @@ def review(
 
 def _plain_sgf(path: Path, file: Path | None, rules: Game, positions: list[State], actions: list[int]) -> bytes:
     """The game's own SGF file, before the long work that will add notes for the file at `path`."""
+    from sgfmill.sgf_grammar import parse_sgf_collection
+
     from engram.errors import InvalidFile
     from engram.games.go.sgf import is_go, write_sgf
     from engram.storage import check_place, contents
@@ -88,7 +91,12 @@ def _plain_sgf(path: Path, file: Path | None, rules: Game, positions: list[State
         raise InvalidFile(f"--sgf writes a game of Go into a file .sgf, not {rules.name} into {path}")
     check_place(path)
     if file is not None:
-        return contents(file)
+        raw, count = contents(file), 1
+        with suppress(ValueError):  # bytes after the first game
+            count = len(parse_sgf_collection(raw))
+        if count > 1:
+            raise InvalidFile(f"{file} holds several games, of which --sgf would keep the first alone: split the file")
+        return raw
     movers = [rules.to_play(state) for state in positions[:-1]]
     return write_sgf(rules, positions[0], list(zip(movers, actions, strict=True)))
 

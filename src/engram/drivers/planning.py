@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from engram.drivers.limit import Limit
+from engram.drivers.limit import Limit, check_limit
 from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
@@ -46,6 +46,7 @@ class Plan:
       game: its name. actions, names: the moves of the line, from the first position to the end of the game.
       value: its return in the game's units. simulations, seconds: of all searches, without compiling.
       improvements: the first line and each better one; the last is this plan's.
+      complete: whether the plan was not interrupted.
     """
 
     game: str
@@ -55,6 +56,7 @@ class Plan:
     simulations: int
     seconds: float
     improvements: tuple[Improvement, ...]
+    complete: bool = True
 
     def __str__(self) -> str:
         return (
@@ -74,14 +76,14 @@ def plan(
 ) -> Plan:  # fmt: skip
     """Searches for the complete line with the greatest return, in a game of one player without chance.
 
-    Before each move of the line a search gets an equal share of the budget that is left; then the best line so far
-    makes its next move. All moves of every simulation count, those of its rollout too. With a limit in simulations a
-    plan repeats bit for bit.
+    Before each move of the line that has a choice, a search gets an equal share of the budget that is left; then the
+    best line so far makes its next move. All moves of every simulation count, those of its rollout too. With a limit in
+    simulations a plan repeats bit for bit. Ctrl-C ends it with the best line so far.
 
     Args:
       game: for one player, without chance. search: with rollouts, whose moves the game writes down; see `Search`.
-      limit: of all searches together; default 100,000 simulations. seed: of the searches.
-      start: the first position; default the game's start. progress: called with each better plan.
+      limit: of all searches together, without regard to stop_early; default 100,000 simulations. seed: of the searches.
+      start: the first position; default the game's start. progress: called with the plan so far after each search.
 
     Raises:
       InvalidGame: another game. InvalidState: the game is over. InvalidParameter: the search has an evaluator, threads,
@@ -96,15 +98,19 @@ def plan(
     if game.is_over(first):
         raise InvalidState(f"{game.name}: the game is over, there is nothing to plan")
     limit = Limit(simulations=100_000) if limit is None else limit
+    check_limit(limit)
     line = BestLine(game)
     base = preset_of(search, game=game)
     searching = Search(game, replace(base, extensions=(*base.extensions, line.extension)))
     searching.warm_up()
     best: Plan | None = None
+    choices: list[int] = []  # places of the best line where another move is legal
     played, state, simulations, begin = 0, first, 0, time.perf_counter()
-    while (share := _share(limit, simulations, time.perf_counter() - begin, best, played)) is not None:
+    while share := _share(limit, simulations, time.perf_counter() - begin, len(choices) if best else None):
+        line.clear()
+        has_line = best is not None
         result = searching.run(state, share, seed=derive_seed(seed, "plan", simulations))
-        seconds, has_begun = time.perf_counter() - begin, best is not None
+        seconds = time.perf_counter() - begin
         if line.actions:
             actions = (*(best.actions[:played] if best is not None else ()), *line.actions)
             value = game.line_return(actions, first)
@@ -112,29 +118,43 @@ def plan(
                 step = Improvement(simulations + line.simulation, seconds, value)
                 earlier = () if best is None else best.improvements
                 names = tuple(game.move_names(actions, first))
-                best = Plan(
-                    game.name, actions, names, value, simulations + result.simulations, seconds, (*earlier, step)
-                )
-                if progress is not None:
-                    progress(best)
+                best = Plan(game.name, actions, names, value, 0, 0.0, (*earlier, step))
+                choices = _choices(game, state, actions, played)
         simulations += result.simulations
-        if result.stopped == "interrupted":
+        if best is None:
+            if result.stopped == "interrupted":
+                raise KeyboardInterrupt
+            continue
+        best = replace(best, simulations=simulations, seconds=seconds, complete=result.stopped != "interrupted")
+        if progress is not None:
+            progress(best)
+        if not best.complete:
             break
-        if best is not None and has_begun:
-            line.clear()
-            while played < len(best.actions):  # a forced move needs no search
-                searching.advance(best.actions[played])
-                state, played = game.play(state, best.actions[played]), played + 1
-                if game.is_over(state) or len(game.legal_actions(state)) > 1:
-                    break
+        if has_line:  # the first search only finds how long a line is
+            choices.pop(0)
+            for action in best.actions[played : choices[0] if choices else None]:
+                searching.advance(action)
+                state, played = game.play(state, action), played + 1
     if best is None:
         raise InvalidParameter(f"no simulation of {simulations:,} played a game to its end: allow more")
-    return replace(best, simulations=simulations, seconds=time.perf_counter() - begin)
+    return best
 
 
-def _share(limit: Limit, simulations: int, seconds: float, best: Plan | None, played: int) -> Limit | None:
-    """The budget of the next search; None if all is spent, or the line is at its end."""
-    moves = None if best is None else len(best.actions) - played
+def _choices(game: Game, state: State, actions: Sequence[int], played: int) -> list[int]:
+    """The places of a line, from number `played` on, where more than one move is legal; `state` is the position there.
+
+    The position of the search is one of them, even if only one move is legal in it.
+    """
+    places = []
+    for place in range(played, len(actions)):
+        if place == played or len(game.legal_actions(state)) > 1:
+            places.append(place)
+        state = game.play(state, actions[place])
+    return places
+
+
+def _share(limit: Limit, simulations: int, seconds: float, moves: int | None) -> Limit | None:
+    """The budget of the next search, of as many as there are `moves` to choose; None if all is spent, or at the end."""
     if moves == 0:
         return None
     part = _FIRST if moves is None else 1.0 / moves

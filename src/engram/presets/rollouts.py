@@ -129,7 +129,8 @@ def puct(
 
     Raises:
       InvalidParameter: both an evaluator and a network, either of them with a prior, an option for networks without a
-        network, or rollout_share without an evaluator. MissingPackage: a network without a backend. InvalidFile: no such network.
+        network, or rollout_share without an evaluator. MissingPackage: a network without a backend. InvalidFile: no
+        such network.
 
     Source: Rosin, "Multi-armed bandits with episode context", 2011, as in Silver et al., "Mastering the game of
     Go without human knowledge", Nature 550, 2017; rollout_share: Silver et al., Nature 529, 2016.

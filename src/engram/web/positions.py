@@ -157,7 +157,7 @@ def notes_of(fields: Fields, line: PlayedGame) -> dict[int, Note]:
     numbers, texts = fields.wholes("numbers"), fields.texts("notes")
     badness, better = fields.wholes("badness"), fields.wholes("better")
     belongs = len(numbers) == len(texts) == len(badness) == len(better) and all(
-        number <= len(line.actions) and bad <= 2 and action < line.game.num_actions
+        number <= len(line.actions) and bad <= min(2, 2 * number) and action < line.game.num_actions
         for number, bad, action in zip(numbers, badness, better, strict=True)
     )
     if not belongs:

@@ -39,6 +39,7 @@ _MOST_SET_UPS = 400
 _DOUBLE_BYTE = {
     "shift_jis", "shift_jis_2004", "shift_jisx0213", "cp932", "big5", "big5hkscs", "cp950", "gbk", "gb18030", "johab",
 }  # fmt: skip
+_JUDGEMENTS = ("BM", "DO", "IT", "TE")
 _OF_POINTS = {"B", "W", "AB", "AW", "AE"}
 MOST_NAMES = 10
 """The most unknown properties that a warning names."""
@@ -278,7 +279,7 @@ def annotated(raw: bytes, notes: Mapping[int, Note]) -> bytes:
         node = nodes[number]
         text = escape_text(note.text.encode("ascii", "replace"))  # in any encoding that the file may mix
         node.set_raw("C", node.get_raw("C") + b"\n\n" + text if node.has_property("C") else text)
-        if note.badness:
+        if note.badness and not any(map(node.has_property, _JUDGEMENTS)):  # SGF allows one of them
             node.set("BM", note.badness)
         if note.better is not None and node is not root:
             others, variation = list(node.parent), node.parent.new_child()

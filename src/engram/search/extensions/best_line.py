@@ -38,7 +38,7 @@ def keep_best(tree, path, depth, value, moves, parameters):
     total = in_units(tree, value)
     for ply in range(depth, 0, -1):
         total = return_before(tree, np.int64(path[ply]), total)
-    if best.length == 0 or total > best.value:
+    if (best.length == 0 or total > best.value) and depth + played <= len(line):
         best.value = total
         best.length = depth + played
         best.simulation = best.simulations
@@ -57,7 +57,8 @@ class BestLine:
     """
 
     def __init__(self, game: Game):
-        self._best, self._line = np.zeros(1, best_dtype), np.zeros(game.max_moves + 1, _ACTION)
+        # A path and a rollout have up to max_moves + 1 moves each in a game whose bound on moves is wrong.
+        self._best, self._line = np.zeros(1, best_dtype), np.zeros(2 * game.max_moves + 2, _ACTION)
         self.extension = Extension(
             "the best line", after_backup=keep_best(best=self._best, line=self._line), rollout_moves=True,
             store=self._best, num_bytes=self._best.nbytes + self._line.nbytes, new_game=self.clear, threads="none",
@@ -65,7 +66,7 @@ class BestLine:
         )  # fmt: skip
 
     def clear(self) -> None:
-        """Forgets the line: after a move of the root, or for a new game."""
+        """Forgets the line and begins to count simulations: before a search, or for a new game."""
         self._best[:] = 0
 
     @property

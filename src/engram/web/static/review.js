@@ -134,7 +134,7 @@ export class Review extends EventTarget {
       const badness = this.markOf(node).length, other = badness ? `; ${better} was better, ${chance(before)}` : "";
       return [number, `${players[player]}'s chance to win: ${chance(after)}${other}`, badness, nodes[parent].review.action];
     });
-    if (all.length) notes.unshift([0, [`Reviewed by ${nodes[all[0].node].review.by}.`, ...this.#summary(all)].join("\n"), 0, 0]);
+    if (all.length) notes.unshift([0, [`Reviewed by ${nodes[all[0].node].review.by}.`, ...this.#summary(all)].join("\n").slice(0, 1000), 0, 0]);
     return Object.fromEntries(["numbers", "notes", "badness", "better"].map((name, k) => [name, notes.map((note) => note[k])]));
   }
 
