@@ -70,18 +70,18 @@ _registries: list[ref[Registry[Any]]] = []
 
 
 def registries_of(option: str) -> list[Registry[Any]]:
-    """The registries of an option's kind, such as `selection`; "": of searches, players and games."""
+    """The registries whose names an option may take: those of its kind, such as `selection`; all if none has its kind.
+
+    The option "" stands for searches, players and games.
+    """
+    live = [registry for reference in _registries if (registry := reference()) is not None]
     kinds = (option,) if option else ("search", "player", "game")
-    live = (reference() for reference in _registries)
-    return [registry for registry in live if registry is not None and registry.kind.split()[0] in kinds]
+    return [registry for registry in live if registry.kind.split()[0] in kinds] or live
 
 
 def files_from_outside(option: str, name: str) -> Iterator[str]:
-    """The source files of the entries of this name that an option may mean and that are not the package's own.
-
-    An option of no registry's kind, such as a part of a rule, may mean any registry.
-    """
-    for registry in registries_of(option) or filter(None, (reference() for reference in _registries)):
+    """The source files of an option's entries of this name, without the package's own."""
+    for registry in registries_of(option):
         entry = registry.get(name)
         if entry is not None and not _is_ours(origin := _origin(entry)):
             module = sys.modules.get(origin.__module__)

@@ -76,7 +76,7 @@ class Specification:
 
     @property
     def names(self) -> list[tuple[str, str]]:
-        """Its name, and the names and texts among its values, each after its option; "": none, or a position."""
+        """Pairs of an option and a name or text: "" with its own name, "?" with a positional value."""
         values = [("", self.name), *(("?", value) for value in self.positional), *self.options.items()]
         return [pair for option, value in values for pair in _names(option, value)]
 

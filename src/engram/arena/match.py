@@ -107,15 +107,15 @@ def play_match(
             check_workers(workers)
         check_whole("max_bytes", max_bytes, 1)
         if setup.is_named:
-            database, workers = database if database is not None else DEFAULT_DATABASE, workers or default_workers()
+            database = database if database is not None else DEFAULT_DATABASE
         elif database is None or str(database) == MEMORY:
-            database, workers = MEMORY, 1
+            database = MEMORY
         else:
             raise InvalidParameter(
                 "a game or player that only this process has cannot be recorded or resumed: put it in a file and name "
                 f"file.py:name, or omit the database ({setup.configuration.a} against {setup.configuration.b})"
             )
-        workers = workers if setup.is_portable else 1
+        workers = (workers or default_workers()) if setup.is_portable else 1
         with Results(database) as results:
             return _MatchRun(setup, results, max_bytes, progress).run(workers, wait)
     except EngramError as error:

@@ -31,9 +31,8 @@ def is_out_of_date(sources: str, texts: Sequence[str]) -> bool:
     False if they are gone, or if a script has registered a name that this process lacks.
     """
     with suppress(EngramError, OSError):
-        if all(
-            name in registry for option, name in _names(texts) for registry in registries_of(option) if option in _RULES
-        ):
+        rules = [(option, name) for option, name in _names(texts) if option in _RULES]
+        if all(name in registry for option, name in rules for registry in registries_of(option)):
             return text_digest(texts) != sources
     return False
 

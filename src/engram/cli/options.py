@@ -128,12 +128,12 @@ def place(cluster: str | None, gpu_share: float = 0.0, *, allow_unequal: bool = 
         yield
 
 
-def move_limit(simulations: int | None, seconds: float | None) -> Limit:
-    """The budget of a move; 10,000 simulations where both options are missing.
+def move_limit(simulations: int | None, seconds: float | None, usual: int = 10_000) -> Limit:
+    """The budget of a move, or of a plan; `usual` simulations where both options are missing.
 
     Raises:
       InvalidLimit: a number is out of range.
     """
     from engram.drivers.limit import Limit
 
-    return Limit(simulations=10_000 if simulations is None and seconds is None else simulations, seconds=seconds)
+    return Limit(simulations=usual if simulations is None and seconds is None else simulations, seconds=seconds)

@@ -20,6 +20,7 @@ from engram.rng import derive_seed
 from engram.search.extensions.best_line import BestLine
 from engram.search.preset import Preset
 
+DEFAULT_SIMULATIONS = 100_000
 _FIRST = 0.02
 """The part of the budget that is spent before the length of a line is known."""
 
@@ -29,8 +30,8 @@ class Improvement:
     """A better line than all before it.
 
     Attributes:
-      simulation: the number of the simulation that played it, from 1. seconds: after which the plan had it. value: its
-        return, in the game's units.
+      simulation: the number of the simulation that played it, from 1. seconds: of the plan, to the end of that search.
+      value: its return, in the game's units.
     """
 
     simulation: int
@@ -97,7 +98,7 @@ def plan(
     first = game.initial_state() if start is None else start
     if game.is_over(first):
         raise InvalidState(f"{game.name}: the game is over, there is nothing to plan")
-    limit = Limit(simulations=100_000) if limit is None else limit
+    limit = Limit(simulations=DEFAULT_SIMULATIONS) if limit is None else limit
     check_limit(limit)
     line = BestLine(game)
     base = preset_of(search, game=game)
@@ -154,7 +155,11 @@ def _choices(game: Game, state: State, actions: Sequence[int], played: int) -> l
 
 
 def _share(limit: Limit, simulations: int, seconds: float, moves: int | None) -> Limit | None:
-    """The budget of the next search, of as many as there are `moves` to choose; None if all is spent, or at the end."""
+    """The next search's equal share of the budget that is left; None if none is left, or no move.
+
+    Args:
+      limit: of the plan. simulations, seconds: spent. moves: of the line, still to be chosen; None: no line yet.
+    """
     if moves == 0:
         return None
     part = _FIRST if moves is None else 1.0 / moves
