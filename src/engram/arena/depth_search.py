@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.arena.sliced import PATIENCE_S, SlicedSearch
+from engram.drivers.sliced import PATIENCE_S, SlicedSearch
 from engram.errors import InvalidState, check_whole
 from engram.games.game import Game
 from engram.games.record import copy_state, game_dtype

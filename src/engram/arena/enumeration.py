@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import carray
 
-from engram.arena.sliced import PATIENCE_S, SlicedSearch
+from engram.drivers.sliced import PATIENCE_S, SlicedSearch
 from engram.errors import InvalidGame, InvalidSpecification, TooLarge
 from engram.games.game import Game
 from engram.games.record import NATURE, SLACK, copy_state, game_dtype

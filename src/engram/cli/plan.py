@@ -14,7 +14,9 @@ from engram.cli.options import option, real, whole
 @app.command()
 def plan(
     game: Annotated[str, option("Game of one player.", "--game", "-g")] = "same_game",
-    search: options.Search = "uct",
+    search: Annotated[
+        str, option("'nested(levels=2)', or a search such as 'uct(rollout=heavy)'.", "--search", "-s")
+    ] = "nested",
     moves: options.Moves = "",
     simulations: Annotated[
         Optional[int], whole("Simulations of the whole plan; default 100,000.", "--simulations", "-n")

@@ -245,14 +245,28 @@ def first_run(workspace: Workspace) -> None:
         workspace.warm_up()
         new_rng(0)
 
-    what = f"search of {game.name}, {game.num_actions} actions, {game.max_moves} moves"
-    if game.compiled:
-        what += f", from {np.asarray(game.initial_state()).tobytes().hex()}"
+    what = f"search of {_described(game)}"
     if users_functions(_preset_functions(workspace)):  # a rule that is safe at one width may not be at another
         what += f", by {preset.text}"
     functions = _functions(workspace)
     guarded(functions, what, trial, before=warm_up)
     name_at_crash(map(place_of, users_functions(functions)))
+
+
+def first_games(game: Game) -> None:
+    """As `first_run`, for a search without a tree: a user's game plays some random games.
+
+    Raises:
+      EngramError: a function of the user failed; the message has its file and line.
+    """
+    functions = _game_functions(game)
+    guarded(functions, f"random games of {_described(game)}", lambda: try_game(game, 4, TRIAL_S))
+    name_at_crash(map(place_of, users_functions(functions)))
+
+
+def _described(game: Game) -> str:
+    what = f"{game.name}, {game.num_actions} actions, {game.max_moves} moves"
+    return f"{what}, from {np.asarray(game.initial_state()).tobytes().hex()}" if game.compiled else what
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
+from engram.conformance.search_contract import first_games
 from engram.drivers.limit import Limit, check_limit
+from engram.drivers.nested_policies import NestedPolicies, NestedSearch
 from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
@@ -16,11 +18,16 @@ from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.games.state import State
 from engram.presets.catalogue import preset as preset_of
+from engram.registry import call
 from engram.rng import derive_seed
 from engram.search.extensions.best_line import BestLine
 from engram.search.preset import Preset
+from engram.specification import parse
+from engram.user_files import is_in_file
 
 DEFAULT_SIMULATIONS = 100_000
+NESTED = "nested"
+"""The name of nested policies in texts."""
 _FIRST = 0.02
 """The part of the budget that is spent before the length of a line is known."""
 
@@ -72,19 +79,22 @@ class Plan:
 
 
 def plan(
-    game: Game | str, search: Preset | str = "uct", limit: Limit | None = None, *, seed: int = 0,
+    game: Game | str, search: Preset | NestedPolicies | str = NESTED, limit: Limit | None = None, *, seed: int = 0,
     start: State | None = None, progress: Callable[[Plan], None] | None = None,
 ) -> Plan:  # fmt: skip
     """Searches for the complete line with the greatest return, in a game of one player without chance.
 
-    Before each move of the line that has a choice, a search gets an equal share of the budget that is left; then the
-    best line so far makes its next move. All moves of every simulation count, those of its rollout too. With a limit in
+    `nested` plays rollouts without a tree, by policies that learn from the best lines; see `NestedPolicies`. A tree
+    search gets an equal share of the budget that is left before each move of the line that has a choice; then the best
+    line so far makes its next move. All moves of every simulation count, those of its rollout too. With a limit in
     simulations a plan repeats bit for bit. Ctrl-C ends it with the best line so far.
 
     Args:
-      game: for one player, without chance. search: with rollouts, whose moves the game writes down; see `Search`.
+      game: for one player, without chance. search: nested policies, also as text: `nested(levels=2)`; or a search with
+        rollouts, whose moves the game writes down, as for `Search`.
       limit: of all searches together, without regard to stop_early; default 100,000 simulations. seed: of the searches.
-      start: the first position; default the game's start. progress: called with the plan so far after each search.
+      start: the first position; default the game's start. progress: called with the plan so far, after each tree search
+        or some 30 times a second.
 
     Raises:
       InvalidGame: another game. InvalidState: the game is over. InvalidParameter: the search has an evaluator, threads,
@@ -93,52 +103,129 @@ def plan(
     game = game_of(game)
     if game.players != 1 or game.has("chance"):
         raise InvalidGame(f"a plan is for a game of one player without chance, unlike {game.name}")
-    if isinstance(game, PythonGame) and game.user_rollout is not None:
-        raise InvalidParameter(f"{game.name} has a rollout of its own, whose moves are not known: leave it out")
+    method = _method(search, game)
     first = game.initial_state() if start is None else start
     if game.is_over(first):
         raise InvalidState(f"{game.name}: the game is over, there is nothing to plan")
     limit = Limit(simulations=DEFAULT_SIMULATIONS) if limit is None else limit
     check_limit(limit)
+    if isinstance(method, NestedPolicies):
+        return _by_nested_policies(_Best(game, first, progress), method, limit, seed)
+    return _by_tree_searches(_Best(game, first, progress), method, limit, seed)
+
+
+def _method(search: Preset | NestedPolicies | str, game: Game) -> Preset | NestedPolicies:
+    if isinstance(search, NestedPolicies):
+        return search
+    if isinstance(search, str) and not is_in_file(search):
+        specification = parse(search)
+        if specification.name == NESTED:
+            return cast(NestedPolicies, call(NestedPolicies, specification))
+    return preset_of(search, game=game)
+
+
+class _Best:
+    """The best line so far.
+
+    Attributes:
+      game, first, progress: as for `plan`. plan: with the line; None before there is one.
+    """
+
+    def __init__(self, game: Game, first: State, progress: Callable[[Plan], None] | None):
+        self.game, self.first, self.progress = game, first, progress
+        self.plan: Plan | None = None
+        self._highest = -math.inf  # what the search made of the line's return
+        self._begin = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the plan began."""
+        return time.perf_counter() - self._begin
+
+    def offer(self, estimate: float, actions: Sequence[int], simulation: int) -> bool:
+        """Keeps a line that a simulation has played, if it is better; returns whether it is.
+
+        Args:
+          estimate: its return by the search, up to rounding; only a higher one is worth the line's replay in Python.
+        """
+        if estimate <= self._highest:
+            return False
+        self._highest = estimate
+        value = self.game.line_return(actions, self.first)
+        if self.plan is not None and value <= self.plan.value:
+            return False
+        step = Improvement(simulation, self.seconds, value)
+        earlier = () if self.plan is None else self.plan.improvements
+        names = tuple(self.game.move_names(actions, self.first))
+        self.plan = Plan(self.game.name, tuple(actions), names, value, 0, 0.0, (*earlier, step))
+        return True
+
+    def report(self, simulations: int, complete: bool = True) -> None:
+        """Notes the simulations so far.
+
+        Raises:
+          KeyboardInterrupt: the plan is interrupted, and there is no line.
+        """
+        if self.plan is not None:
+            self.plan = replace(self.plan, simulations=simulations, seconds=self.seconds, complete=complete)
+            if self.progress is not None:
+                self.progress(self.plan)
+        elif not complete:
+            raise KeyboardInterrupt
+
+    def result(self, simulations: int) -> Plan:
+        if self.plan is None:
+            raise InvalidParameter(f"no simulation of {simulations:,} played a game to its end: allow more")
+        return self.plan
+
+
+def _by_nested_policies(best: _Best, options: NestedPolicies, limit: Limit, seed: int) -> Plan:
+    first_games(best.game)
+    search = NestedSearch(best.game, options, best.first)
+    best = _Best(best.game, best.first, best.progress)  # compiling does not count
+    played = 0
+    try:
+        for _ in search.run(limit, derive_seed(seed, "plan", 0)):
+            if search.best > played:
+                played = search.best
+                best.offer(search.value, search.actions, played)
+            best.report(search.rollouts)
+    except KeyboardInterrupt:
+        best.report(search.rollouts, complete=False)
+    return best.result(search.rollouts)
+
+
+def _by_tree_searches(best: _Best, base: Preset, limit: Limit, seed: int) -> Plan:
+    game = best.game
+    if isinstance(game, PythonGame) and game.user_rollout is not None:
+        raise InvalidParameter(f"{game.name} has a rollout of its own, whose moves are not known: leave it out")
     line = BestLine(game)
-    base = preset_of(search, game=game)
     searching = Search(game, replace(base, extensions=(*base.extensions, line.extension)))
     searching.warm_up()
-    best: Plan | None = None
+    best = _Best(game, best.first, best.progress)  # compiling does not count
     choices: list[int] = []  # places of the best line where another move is legal
-    played, state, simulations, begin = 0, first, 0, time.perf_counter()
-    while share := _share(limit, simulations, time.perf_counter() - begin, len(choices) if best else None):
+    played, state, simulations = 0, best.first, 0
+    rewards, factor = 0.0, 1.0  # of the moves that are made
+    while share := _share(limit, simulations, best.seconds, len(choices) if best.plan else None):
         line.clear()
-        has_line = best is not None
+        earlier = best.plan
         result = searching.run(state, share, seed=derive_seed(seed, "plan", simulations))
-        seconds = time.perf_counter() - begin
         if line.actions:
-            actions = (*(best.actions[:played] if best is not None else ()), *line.actions)
-            value = game.line_return(actions, first)
-            if best is None or value > best.value:
-                step = Improvement(simulations + line.simulation, seconds, value)
-                earlier = () if best is None else best.improvements
-                names = tuple(game.move_names(actions, first))
-                best = Plan(game.name, actions, names, value, 0, 0.0, (*earlier, step))
+            actions = (*(earlier.actions[:played] if earlier is not None else ()), *line.actions)
+            if best.offer(rewards + factor * line.value, actions, simulations + line.simulation):
                 choices = _choices(game, state, actions, played)
         simulations += result.simulations
-        if best is None:
-            if result.stopped == "interrupted":
-                raise KeyboardInterrupt
-            continue
-        best = replace(best, simulations=simulations, seconds=seconds, complete=result.stopped != "interrupted")
-        if progress is not None:
-            progress(best)
-        if not best.complete:
+        best.report(simulations, complete=result.stopped != "interrupted")
+        if result.stopped == "interrupted":
             break
-        if has_line:  # the first search only finds how long a line is
+        if earlier is not None and best.plan is not None:  # the first search only finds how long a line is
             choices.pop(0)
-            for action in best.actions[played : choices[0] if choices else None]:
+            moves = best.plan.actions[played : choices[0] if choices else None]
+            for action in moves:
                 searching.advance(action)
-                state, played = game.play(state, action), played + 1
-    if best is None:
-        raise InvalidParameter(f"no simulation of {simulations:,} played a game to its end: allow more")
-    return best
+            part, decay, state = game.rewards_of(moves, state)
+            rewards, factor, played = rewards + factor * part, factor * decay, played + len(moves)
+    return best.result(simulations)
 
 
 def _choices(game: Game, state: State, actions: Sequence[int], played: int) -> list[int]:

@@ -75,6 +75,11 @@ class BestLine:
         return [int(action) for action in self._line[: self._best["length"][0]]]
 
     @property
+    def value(self) -> float:
+        """The line's return from the root, in the game's units."""
+        return float(self._best["value"][0])
+
+    @property
     def simulation(self) -> int:
         """The number of the simulation that played the line, from 1."""
         return int(self._best["simulation"][0])
