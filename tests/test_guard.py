@@ -10,11 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from engram.cli.app import app
-from engram.errors import InvalidSpecification
+from engram.conformance.game_contract import check_game
+from engram.errors import InvalidSpecification, OperatorError
+from engram.games.game import Game
 from engram.native.guard import _mark
 from engram.presets.catalogue import preset
 from tests.test_native import engine_cache
@@ -211,7 +214,7 @@ def check(place, monkeypatch):
     [
         ("reader", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
         ("far", "rules.py:34 far: index 2000000000 is outside an array of"),
-        ("endless", "statements in one simulation or game; does the loop here ever end?"),
+        ("endless", "statements in one simulation, or for one position; does the loop here ever end?"),
         ("behind", "rules.py:45 behind: index -1 is outside an array of 1 entries (0 to 0)"),
         ("idle", "a leaf with the return -0.75 has the value 0.0 and 0 visits"),
         ("raiser", "rules.py:57 raiser raised ValueError: too deep"),
@@ -453,3 +456,39 @@ def test_ctrl_c_never_cuts_a_cleanup_short(how, more):
     """A wait is no loop of compiled code, and an interrupt that a block delays is no second one."""
     ended = subprocess.run([sys.executable, "-c", PATIENCE, how, more], capture_output=True, text=True, check=False)
     assert ended.stdout == "clean\n" and "compiled code" not in ended.stderr, ended.stderr
+
+
+def test_a_slow_game_is_no_endless_loop(monkeypatch):
+    """The bound on statements holds for one position of the checks: a game has many, each with many calls."""
+    dtype = np.dtype([("moves", np.int64), ("work", np.int64)])
+
+    def legal_actions(state, actions):
+        total = 0
+        for turn in range(3000):
+            total += turn % 7
+        state.work = total
+        actions[0] = 0
+        actions[1] = 1
+        return 2 if state.moves < 40 else 0
+
+    def play(state, action):
+        state.moves += 1
+        return np.int64(state.moves == 40)
+
+    def to_play(state):
+        return state.moves % 2
+
+    def outcome(state):
+        return 0.0
+
+    def position_hash(state):
+        return np.uint64(state.moves)
+
+    monkeypatch.setenv("ENGRAM_GUARD", "1")
+    monkeypatch.setattr("engram.native.guard.MAX_STATEMENTS", 3_000_000)
+    slow = Game("slow", state=np.zeros(1, dtype), num_actions=2, max_moves=40, legal_actions=legal_actions, play=play,
+                to_play=to_play, outcome=outcome, hash=position_hash)  # fmt: skip
+    assert check_game(slow, games=2).games == 2
+    monkeypatch.setattr("engram.native.guard.MAX_STATEMENTS", 100_000)
+    with pytest.raises(OperatorError, match=r"100,000 statements in one simulation, or for one position.*ENGRAM_GUARD"):
+        check_game(slow, games=2)

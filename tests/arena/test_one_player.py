@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +12,15 @@ from typer.testing import CliRunner
 
 import engram
 from engram.arena.configuration import configure
+from engram.arena.league import league
 from engram.arena.ongoing_game import OngoingGame
 from engram.arena.report import recorded_result
 from engram.arena.results import Results
 from engram.arena.runner import MatchRunner
 from engram.cli.app import app
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidGame, InvalidParameter, InvalidSpecification
 from engram.games.bounds import rounded
+from engram.games.game import random_line
 from engram.games.python_game import PythonGame
 from engram.games.record import NATURE
 from engram.presets.catalogue import preset
@@ -260,3 +263,95 @@ def test_a_game_for_one_that_the_engine_plays_keeps_its_score():
     rules = engram.game("same_game")
     assert game["outcome"] == rules.line_return([rules.parse_action(name) for name in game["moves"]])
     assert "you watch" in played.stderr and f"uct reaches {game['outcome']:g}" in played.stderr
+
+
+LOTTERY = """
+import numpy as np
+from engram import PythonGame
+
+class Lottery:
+    def __init__(self, players, moves=()):
+        self.players, self.moves = players, moves
+    def legal_actions(self):
+        return [0, 1] if len(self.moves) < 2 else []
+    def play(self, action):
+        self.moves = (*self.moves, action)
+    def copy(self):
+        return Lottery(self.players, self.moves)
+    def to_play(self):
+        return 2 if len(self.moves) == 1 else 0
+    def chance(self):
+        return [0.4, 0.6]
+    def outcome(self):
+        return 0.0 if self.moves[0] == 1 else 1.0 if self.moves[1] == 1 else -1.0
+
+def lottery(players=1):
+    return PythonGame("lottery", lambda: Lottery(players), num_actions=2, max_moves=2, players=players)
+
+class Arm:
+    def __init__(self, arm):
+        self.arm = arm
+    def choose(self, state, limit, seed):
+        return self.arm
+
+def risky():
+    return Arm(0)
+
+def sure():
+    return Arm(1)
+"""
+
+
+def test_pairs_of_the_same_moves_are_draws_of_their_own_where_nature_moves(tmp_path):
+    """The lottery pays 1 in 60 % of draws and else -1: pairs repeat each other, and each of them is evidence."""
+    path = tmp_path / "lottery.py"
+    path.write_text(LOTTERY)
+    sides = f"{path}:risky", f"{path}:sure"
+    options = {"games": 400, "simulations": 1, "opening_moves": 0, "workers": 1, "seed": 4}
+    result = engram.match(f"{path}:lottery", *sides, database=tmp_path / "results.sqlite", **options)
+    assert result.configuration.chance and result.distinct_pairs == result.pairs == 200
+    wins = result.wins // 2
+    spread = np.std([1.0] * wins + [-1.0] * (200 - wins), ddof=1) / np.sqrt(200)
+    assert result.means.high - result.means.low == pytest.approx(2 * 1.972 * spread, rel=1e-3)
+    assert result.means.low < 0.2 < result.means.high and "equal games" not in str(result)
+    again = recorded_result(Results(tmp_path / "results.sqlite"), result.match_id)
+    assert again.means == result.means and again.configuration == result.configuration
+    tested = engram.match(f"{path}:lottery", *sides, sprt="elo0=-100,elo1=300", database=MEMORY, **options)
+    assert tested.accepted is not None and tested.sprt.pairs < 100
+    assert "of pairs won, whatever the returns" in str(tested) and "the difference above is biased" in str(tested)
+    rated = league(f"{path}:lottery", list(sides), database=tmp_path / "league.sqlite", **options)
+    assert "ratings count the pairs that it won" in str(rated)
+
+
+def test_keys_of_matches_without_chance_are_as_before():
+    without, with_chance = (configure(game, "uct", "random", games=2, simulations=1) for game in ("go:5", "2048"))
+    assert "chance" not in without.configuration.identity and with_chance.configuration.identity["chance"] is True
+
+
+def test_a_game_longer_than_it_says_is_refused():
+    class Endless:
+        def __init__(self, moves=0):
+            self.moves = moves
+
+        def legal_actions(self):
+            return [0, 1]
+
+        def play(self, action):
+            self.moves += 1
+
+        def copy(self):
+            return Endless(self.moves)
+
+        def to_play(self):
+            return self.moves % 2
+
+        def outcome(self):
+            return 0.0
+
+    game = PythonGame("endless", Endless, num_actions=2, max_moves=30)
+    with pytest.raises(InvalidGame, match="longer than max_moves = 30"):
+        engram.match(game, "random", "random", games=2, simulations=1, database=MEMORY, workers=1)
+    short = engram.match(game, "random", "random", games=2, simulations=1, max_moves=20, database=MEMORY, workers=1)
+    assert short.draws == 2, "a limit of the match's own cuts games"
+    with pytest.raises(InvalidGame, match="longer than max_moves = 30"):
+        random_line(game, random.Random(1))

@@ -12,8 +12,9 @@ from engram.errors import InvalidParameter, OperatorError
 from engram.presets import puct, uct, uct_prior
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
+from engram.search.expansion import set_priors
 from engram.search.preset import Preset
-from engram.search.tree import EXPAND, PRIORS, entering
+from engram.search.tree import EXPAND, PRIORS, Tree, entering
 from tests import reference
 from tests.reference import ReferenceSearch
 from tests.search.test_reference import (
@@ -183,3 +184,22 @@ def test_wrong_priors_are_refused():
             uct_prior(**wrong)
     with pytest.raises(InvalidParameter):
         Preset(selection=uct().selection, leaf_value=0.5)
+
+
+@pytest.mark.parametrize("kind", ["rising", "falling", "equal", "random", "few"])
+@pytest.mark.parametrize("count", [5, 40, 3000])
+def test_priors_are_sorted_stably_in_any_order(kind, count):
+    """Weights within a sixteenth of an octave share a bucket; in rising order insertion alone would take O(n²)."""
+    rng = np.random.default_rng(3)
+    weights = {
+        "rising": np.linspace(1.0, 1.04, count), "falling": np.linspace(1.04, 1.0, count), "equal": np.ones(count),
+        "random": rng.random(count), "few": rng.integers(0, 3, count),
+    }[kind].astype(np.float32)  # fmt: skip
+    tree = Tree(count, count + 1)
+    tree.header["num_nodes"], tree.nodes[0]["first_child"], tree.nodes[0]["num_children"] = count + 1, 1, count
+    tree.nodes["action"][1 : count + 1] = np.arange(count)
+    assert set_priors(tree.header[0], 0, weights) == 0
+    order = np.argsort(-weights, kind="stable")
+    assert tree.nodes["action"][1 : count + 1].tolist() == order.tolist()
+    shares = weights[order].astype(np.float64) / weights.sum(dtype=np.float64)
+    assert np.allclose(tree.nodes["prior"][1 : count + 1], shares, rtol=1e-5)

@@ -10,8 +10,11 @@ import pytest
 
 from engram.drivers.limit import Limit
 from engram.drivers.result import MoveStatistics, SearchResult, shown
+from engram.drivers.search import Search
 from engram.errors import IllegalAction
+from engram.search.backup import average, erwa, td
 from engram.search.decision import RootMoves, merged
+from engram.search.operators import evidence
 
 
 def move(name, visits, value, low, high, prior=0.5, **more):
@@ -122,3 +125,37 @@ def test_a_limit_in_words():
     assert Limit(simulations=1000).text == "1,000 simulations"
     assert Limit(seconds=2).text == "2 s"
     assert Limit(simulations=1000, seconds=2.5).text == "1,000 simulations or 2.5 s"
+
+
+def test_the_move_to_play_is_in_every_table():
+    """Of many moves with one visit each the decision takes one; it comes first among its equals."""
+    for decision in ("robust", "max", "secure"):
+        search = Search("go:9", f"uct(decision={decision},exploration=3)")
+        for seed in range(4):
+            found = search.run(search.game.initial_state(), Limit(simulations=60), seed=seed)
+            search.clear()
+            equals = [each.action for each in found.moves if each.visits == found.move(found.action).visits]
+            level = [
+                each for each in found.moves if each.action in equals and each.value == found.move(found.name).value
+            ]
+            assert level[0].action == found.action
+    moves = [move(chr(ord("a") + place), 30 - place, 0.1, 0.0, 0.2) for place in range(26)]
+    last = replace(result(moves), action=moves[-1].action, name="z")
+    assert [line.split()[0] for line in str(last).splitlines()[3:]] == [*"abcdefghijklmnopqrst", "z", "…"]
+    assert "and 5 more moves" in str(last) and ">z<" in last._repr_html_()
+
+
+def test_a_constant_step_widens_the_interval():
+    """Exponential weights α(1-α)^k have the variance of the mean of (2 - α)/α returns."""
+    steps = 0.05 * 0.95 ** np.arange(2000)
+    assert 1 / (steps**2).sum() == pytest.approx((2 - 0.05) / 0.05)
+    visits = np.array([0, 10, 39, 5000])
+    for rule, count in ((erwa(0.05), [0, 10, 39, 39]), (td(), [0, 10, 39, 399]), (average(), visits)):
+        assert evidence(rule, visits).tolist() == pytest.approx(list(count))
+    assert evidence(erwa(0.05, debiased=True), visits).tolist() == pytest.approx([0, 10, 39, 39])
+    widths = []
+    for text in ("uct", "td_uct", "uct(backup=sarsa(step=0.1))"):
+        search = Search("tic_tac_toe", text)
+        best = search.run(search.game.initial_state(), Limit(simulations=20_000), seed=1).moves[0]
+        widths.append(best.high - best.low)
+    assert widths[0] < 0.1 < widths[1] < 0.25 < widths[2]

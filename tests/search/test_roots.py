@@ -94,7 +94,7 @@ def test_an_action_that_appears_twice_is_seen_wherever_it_stands():
     rng = np.random.default_rng(1)
     for _ in range(500):
         actions = rng.integers(0, 12, rng.integers(1, 7)).astype(np.int32)
-        assert are_distinct(actions) == (len(set(actions.tolist())) == len(actions)), actions
+        assert are_distinct(actions, 12) == (len(set(actions.tolist())) == len(actions)), actions
 
 
 def test_results_keep_their_numbers():

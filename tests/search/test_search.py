@@ -1072,3 +1072,12 @@ def test_a_root_with_an_action_twice_is_refused(monkeypatch):
 def test_numbers_that_must_be_whole_are_not_cut(make):
     with pytest.raises(InvalidParameter, match="must be a whole number"):
         make()
+
+
+def test_room_for_paths_that_is_not_there_is_refused_in_one_sentence(monkeypatch):
+    def nothing_left(*shape, **options):
+        raise MemoryError
+
+    monkeypatch.setattr("engram.search.workspace.buffers", nothing_left)
+    with pytest.raises(InvalidParameter, match="max_moves = 42 and 1 leaves or trees at once needs 0 GiB for paths"):
+        Search("connect_four")

@@ -52,6 +52,7 @@ class MatchConfiguration:
       version: of engram.
       resign: value in (0, 1] at which a game ends once both sides agree on its winner; None: games are played out.
       players: of the game; with 1 each side plays a game of a pair alone, on the same opening and draws of nature.
+      chance: whether nature moves in the game; then pairs of the same moves are draws of their own, and all count.
       opening_judge: canonical specification of the player that values openings; None: all are played.
       opening_balance: largest size of a value, in (0, 1], at which an opening is played; None without a judge.
 
@@ -76,6 +77,7 @@ class MatchConfiguration:
     players: int = 2
     opening_judge: str | None = None
     opening_balance: float | None = None
+    chance: bool = False
 
     @property
     def texts(self) -> list[str]:
@@ -260,7 +262,7 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         *texts, int(games), a_limit.simulations, a_limit.seconds, b_limit.simulations, b_limit.seconds,
         opening_moves=int(opening_moves), max_moves=int(min(max_moves or rules.max_moves, rules.max_moves)),
         seed=int(seed), sprt=test, sources=sources, version=engram.__version__,
-        resign=float(resign) if resign is not None else None, players=rules.players,
+        resign=float(resign) if resign is not None else None, players=rules.players, chance=rules.has("chance"),
         opening_judge=judge.text if judge is not None else None,
         opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
     )  # fmt: skip

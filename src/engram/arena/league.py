@@ -144,7 +144,10 @@ class LeagueResult:
         """The limits of these ratings, in sentences."""
         left_out = f"matches that do not count, because the same players met in a longer or newer one: {self.left_out}"
         focus = "results chose which pairs played on, so leads have three standard errors instead of 1.96"
-        notes = [text for text, holds in ((left_out, self.left_out), (focus, self.focused)) if holds]
+        alone = "each plays alone: ratings count the pairs that it won, whatever the returns; `match` compares means"
+        is_alone = any(getattr(match, "means", None) for match in self.matches.values())
+        texts = (left_out, self.left_out), (focus, self.focused), (alone, is_alone)
+        notes = [text for text, holds in texts if holds]
         if self.num_groups > 1:
             only = "only ratings of the same group compare; play more"
             return [*notes, f"no games connect {self.num_groups} groups of players: {only}"]

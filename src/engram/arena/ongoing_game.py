@@ -11,7 +11,7 @@ from typing import Any
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import SPENT, GameRecord, Verdict
 from engram.drivers.result import Choice
-from engram.errors import EngramError
+from engram.errors import EngramError, InvalidGame
 from engram.games.bounds import rounded
 from engram.games.game import Game
 from engram.games.record import NATURE
@@ -151,11 +151,17 @@ class OngoingGame:
         self._sure[player] = winner * (max(0, winner * self._sure[player]) + 1)
 
     def verdict(self) -> Verdict:
-        """The result by the rules, by agreement or by the move limit, for the side that moved first."""
+        """The result by the rules, by agreement or by the match's move limit, for the side that moved first.
+
+        Raises:
+          InvalidGame: the game is longer than its own `max_moves`.
+        """
         if self._game.is_over(self.state):
             return Verdict(self._total(self._factor * self._game.outcome(self.state)), "end")
         if self._agreed:
             return Verdict(float(self._agreed), f"agreed at {self._configuration.resign:g}")
+        if len(self.moves) >= self._game.max_moves:
+            raise InvalidGame(f"{self._game.name}: the game is longer than max_moves = {self._game.max_moves}")
         return Verdict(self._total(0.0) if self._game.players == 1 else 0.0, "move limit")
 
     def forfeited(self, side: str, reason: str) -> Verdict:

@@ -225,14 +225,13 @@ class MatchResult(Standing):
     def _sprt_line(self, state: SprtState) -> str:
         test = self.configuration.sprt
         assert test is not None
-        hypotheses = f"SPRT Elo {test.elo0:g} or {test.elo1:g} (alpha {test.alpha:g}, beta {test.beta:g})"
+        unit = "" if self.means is None else " of pairs won, whatever the returns"
+        hypotheses = f"SPRT Elo {test.elo0:g} or {test.elo1:g}{unit} (alpha {test.alpha:g}, beta {test.beta:g})"
         where = f"LLR {state.llr:+.2f} in [{state.lower:.2f}, {state.upper:.2f}] after {state.pairs} pairs"
         if self.accepted is None:
             return f"{hypotheses}: undecided, {where}"
-        return (
-            f"{hypotheses}: accepts Elo {self.accepted:g}, {where}; stopped early, so the Elo above is biased "
-            "away from 0"
-        )
+        biased = "the Elo above" if self.means is None else "the difference above"
+        return f"{hypotheses}: accepts Elo {self.accepted:g}, {where}; stopped early, so {biased} is biased away from 0"
 
 
 def report(tally: Tally, match_id: int | None = None, database: str | None = None, superseded: int = 0) -> MatchResult:
@@ -240,7 +239,7 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
     configuration, games = tally.configuration, tally.games
     moves = games["moves"].reshape(-1, 2)
     # Odd, so that no bit of a hash is lost; a pair's key repeats by chance in one of 2⁶⁴ cases.
-    move_ids = moves[:, 0] * np.int64(0x5851F42D4C957F2D) + moves[:, 1]
+    move_ids = None if configuration.chance else moves[:, 0] * np.int64(0x5851F42D4C957F2D) + moves[:, 1]
     outcomes = games["outcome"].reshape(-1, 2)
     is_alone = configuration.players == 1
     counts = standing(pair_winners(outcomes) if is_alone else outcomes, move_ids)

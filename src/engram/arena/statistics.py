@@ -1,8 +1,9 @@
 """Strength as shown by a match: score, Elo, their intervals, and a test that may stop the match early.
 
 The two games of a pair share an opening, so they are not independent, and pairs are the unit of every figure here.
-Pairs that repeat each other move by move, as with deterministic players, form one unit: they add no evidence. A unit's
-score s is A's points (win 1, draw ½) in its n games.
+Pairs that repeat each other move by move, as with deterministic players, form one unit: they add no evidence. (Where
+nature moves, each pair has draws of its own, and is a unit.) A unit's score s is A's points (win 1, draw ½) in its n
+games.
 
 Interval: 'plus-four' at the level of units (Agresti and Coull's adjusted interval). One unit of wins and one of losses
 are added, of the mean size 2·pairs/units; then, with p̃ the mean of all units by games,
@@ -141,12 +142,12 @@ def pair_winners(pairs: Any) -> np.ndarray:
     return np.repeat(np.sign(outcomes[:, :1] - outcomes[:, 1:]), 2, axis=1)
 
 
-def means(pairs: Any, move_ids: Any) -> Means | None:
+def means(pairs: Any, move_ids: Any = None) -> Means | None:
     """Means and their difference from outcomes of sides that each play alone; None without a complete pair.
 
     Args:
       pairs: (n, 2), A's and B's outcome in the game's units; nan for a game that is not played.
-      move_ids: (n,), numbers that are equal for pairs of the same moves, which add no evidence.
+      move_ids: (n,), numbers that are equal for pairs of the same moves, which add no evidence; default: all differ.
     """
     outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
     mask = ~np.isnan(outcomes).any(axis=1)
@@ -154,7 +155,8 @@ def means(pairs: Any, move_ids: Any) -> Means | None:
     if not len(outcomes):
         return None
     a, b = outcomes.mean(axis=0).tolist()
-    unit = np.unique(np.asarray(move_ids)[mask], return_inverse=True)[1]
+    numbers = np.arange(mask.size) if move_ids is None else np.asarray(move_ids)
+    unit = np.unique(numbers[mask], return_inverse=True)[1]
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
     count, difference = len(sizes), a - b
     widest = float(np.ptp(outcomes))

@@ -40,7 +40,8 @@ class Tally:
             if self.configuration.players == 1:
                 outcomes = tuple(pair_winners(outcomes)[0].tolist())
             # A test waits for a pair that is not complete, and does not skip it.
-            if isnan(sum(outcomes)) or self._test.add(outcomes, (self._moves.item(at), self._moves.item(at + 1))):
+            moves = None if self.configuration.chance else (self._moves.item(at), self._moves.item(at + 1))
+            if isnan(sum(outcomes)) or self._test.add(outcomes, moves):
                 return
 
     @property

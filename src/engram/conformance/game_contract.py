@@ -93,7 +93,6 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0) -> CheckReport:
         check, began = _Check(game, seed), time.perf_counter()
         plays: list[tuple[int, list[float]]] = []
         while len(plays) < games and (not plays or time.perf_counter() < began + seconds):
-            begin_step()
             plays.append(_Play(check).run())
         return plays
 
@@ -119,7 +118,6 @@ def try_game(game: Game, games: int, seconds: float) -> None:
     """
     check, deadline = _Check(game, seed=0), time.perf_counter() + seconds
     for _ in range(games):
-        begin_step()
         _Play(check, deadline).run()
 
 
@@ -181,6 +179,7 @@ class _Play:
         reward = game.reward(self._state)
         self._must(reward == 0.0, f"reward is {reward:g}, and before any move it is 0")
         while True:
+            begin_step()
             legal = self._legal_actions()
             same = game.is_over(self._state) == (not legal)
             self._must(same, "is_over and legal_actions disagree on whether the game is over")
@@ -354,6 +353,7 @@ class _Play:
         game, rng = self._game, self._check.rng
         if not game.address(policy):
             return
+        begin_step()
         self._rolls_out = True
         twin = np.array(rng)
         value = self._call_float(policy, self._copy(), rng.ctypes.data)

@@ -9,6 +9,7 @@ import numpy as np
 from engram.drivers.result import Choice, MoveStatistics, SearchResult
 from engram.games.state import State
 from engram.search.decision import RootMoves, final_move, interval, merged
+from engram.search.operators import evidence
 from engram.search.tree import PLAYER_1, write_lines
 from engram.search.workspace import Workspace
 
@@ -42,10 +43,11 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
     actions, visits, value, proven = moves.action, moves.visits, moves.value, moves.proven
     memory = advice_in_units(work, moves)
     memory = np.full(len(actions), np.nan) if memory is None else memory
-    low, high = interval(value, visits)
+    low, high = interval(value, evidence(work.assembly.backup, visits))
     low, high = np.where(proven, value, low), np.where(proven, value, high)
     best = choice(work, moves, seconds)
-    order = np.lexsort((actions, -moves.prior, -value, -visits.astype(np.int64)))
+    # Among equals the move that is played comes first.
+    order = np.lexsort((actions, -moves.prior, actions != best.action, -value, -visits.astype(np.int64)))
     numbers = actions, visits, *map(tree.in_units, (value, low, high)), moves.prior, proven, memory
     columns = [column[order].tolist() for column in numbers]
     rows = tuple(

@@ -162,8 +162,13 @@ class SearchResult:
             picture = Markup("") if self.root is None else in_letters(diagram_of(self.root))
         return notebook(Markup(f"<h4>{safe(first)}</h4>"), *notes, sides(picture, self._table()))
 
+    def _shown(self, count: int) -> list[MoveStatistics]:
+        """The most visited moves, and the move to play."""
+        visited = [move for move in self.moves if move.visits > 0] or list(self.moves)
+        return visited[:count] + [move for move in visited[count:] if move.action == self.action]
+
     def _table(self) -> Markup:
-        rows = [move for move in self.moves if move.visits > 0][:_ROWS] or list(self.moves)[:_ROWS]
+        rows = self._shown(_ROWS)
         total = max(1, sum(move.visits for move in self.moves))
         visible = [move for move in rows if move.visits > total / 200] or rows
         low, high = min(move.low for move in visible), max(move.high for move in visible)
@@ -211,8 +216,8 @@ class SearchResult:
         has_memory = any(move.memory is not None for move in self.moves)
         heading = f"{'prior':>6}  {'memory  ' if has_memory else ''}line"
         lines.append(f"{'move':>{width}}  {'visits':>10}  {'value':>7}  {'95 % interval':>17}  {heading}")
-        rows = [move for move in self.moves if move.visits > 0] or list(self.moves)
-        for move in rows[:20]:
+        rows = self._shown(20)
+        for move in rows:
             value, low, high = (shown(number, self.bounds) for number in (move.value, move.low, move.high))
             bounds = "proven" if move.proven else f"[{low}, {high}]"
             advice = "" if move.memory is None else shown(move.memory, self.bounds)
@@ -220,8 +225,7 @@ class SearchResult:
                 f"{move.name:>{width}}  {move.visits:>10,}  {value:>7}  {bounds:>17}  {move.prior:>6.3f}  "
                 f"{f'{advice:>6}  ' if has_memory else ''}{' '.join(move.principal_variation[:8])}"
             )
-        if len(self.moves) > len(rows[:20]):
-            hidden = len(self.moves) - len(rows[:20])
+        if hidden := len(self.moves) - len(rows):
             lines.append(f"… and {hidden} more {'move' if hidden == 1 else 'moves'}")
         return "\n".join(lines)
 

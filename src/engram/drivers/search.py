@@ -48,7 +48,8 @@ class Search(Turns):
     Args:
       game: from `engram.game(...)`, a user's own, or a name.
       preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
-      max_nodes: bound on the nodes of the tree; None: as many as `max_bytes` holds.
+      max_nodes: bound on the nodes of the tree; None: as many as `max_bytes` holds. A node gets children as long as
+        there is room for all actions of the game.
       max_bytes: bound on the bytes of the nodes of all trees, columns included (32 per node in plain UCT); default
         1 GiB.
       threads: simulations side by side, 1 to 256; None: the preset's, usually 1. A search with one thread repeats bit

@@ -625,9 +625,15 @@ def random_action(game: Game, state: State, rng: random.Random) -> int:
 
 
 def random_line(game: Game, rng: random.Random, most: int | None = None) -> tuple[list[int], State]:
-    """Random actions from the start, and the state after them: at most `most` ≥ 0, or to the end of the game."""
+    """Random actions from the start, and the state after them: at most `most` ≥ 0, or to the end of the game.
+
+    Raises:
+      InvalidGame: the game is longer than its `max_moves`.
+    """
     state, moves = game.initial_state(), list[int]()
     while len(moves) != most and not game.is_over(state):
+        if len(moves) == game.max_moves:
+            raise InvalidGame(f"{game.name}: the game is longer than max_moves = {game.max_moves}")
         moves.append(random_action(game, state, rng))
         state = game.play(state, moves[-1])
     return moves, state

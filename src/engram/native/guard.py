@@ -46,7 +46,7 @@ from engram.native.cache import cache_folder, lock, numbers_of
 from engram.native.messages import PACKAGE
 
 MAX_STATEMENTS = 300_000_000
-"""Statements that user code may execute between two calls of `begin_step`: a simulation, or a random game."""
+"""Statements of user code between two calls of `begin_step`, at most: in a simulation, or in checks of a position."""
 QUIET_S = 120  # seconds without a statement after which a child is killed, without a verdict
 _PLACE, _COUNT, _INDEX, _LENGTH, _TEXTS = range(5)
 _BYTES = 1 << 16
@@ -295,7 +295,10 @@ def _instrument(shared: mmap.mmap) -> None:
             bound = "its buffer" if length == buffers.UNKNOWN else f"an array of {length} entries (0 to {length - 1})"
             return f"{where}: index {index} is outside {bound}"
         if isinstance(error, RuntimeError) and error.args == ("endless",):
-            return f"{where}: {MAX_STATEMENTS:,} statements in one simulation or game; does the loop here ever end?"
+            return (
+                f"{where}: {MAX_STATEMENTS:,} statements in one simulation, or for one position; does the loop here "
+                "ever end? (If it does, ENGRAM_GUARD=0 turns this check off.)"
+            )
         if isinstance(error, ZeroDivisionError):
             return f"{where} divides by zero, which silently gives inf or nan in a search: test for 0 before"
         return f"{where} raised {type(error).__name__}: {error}"

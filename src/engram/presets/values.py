@@ -99,6 +99,9 @@ def td_uct(
 ) -> Preset:  # fmt: skip
     """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis), on top of a table of values.
 
+    The thesis' floor of α lets values follow what changes, and keeps them noisy: of close moves in a game with chance,
+    more simulations then choose no better. `min_step=0` gives means that converge.
+
     Args:
       table: a file (`engram train td`), or a `Table`; default: no table.
       exploration: c ≥ 0.

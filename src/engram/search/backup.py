@@ -88,8 +88,17 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
         raise InvalidParameter("a table of steps must begin with 1 and stay in [0, 1]")
 
 
+def _equal_returns(values: dict[str, Any], visits: np.ndarray) -> np.ndarray:
+    """A constant step α leaves a value as uncertain as the mean of (2 - α)/α returns, however many there are."""
+    steps = values["steps"]
+    last = steps.step if isinstance(steps, DebiasedSteps) else steps[-1] if np.size(steps) and np.ndim(steps) else 0.0
+    step = max(float(last), values["min_step"])
+    return visits if step == 0.0 else np.minimum(visits, (2.0 - step) / step)
+
+
 @backup(
-    check=_first_step_is_whole, threads=True, chance=True, rewards=True, discount=Parameter(1.0, low=0.0, high=1.0),
+    check=_first_step_is_whole, evidence=_equal_returns, threads=True, chance=True, rewards=True,
+    discount=Parameter(1.0, low=0.0, high=1.0),
     trace_decay=Parameter(1.0, low=0.0, high=1.0), bootstrap=Parameter(0, low=0, high=1),
     min_step=Parameter(0.0, low=0.0, high=1.0), steps=np.empty(0), mix=Part("mix", optional=True),
     initial=Parameter(math.nan, low=-1.0, high=1.0),

@@ -177,6 +177,34 @@ def _almost_sorted(weights, actions):
 
 
 @compiled
+def _merge_sorted(weights, actions):
+    """Weights and their actions, sorted highest first; stable, and O(n log n) in any order."""
+    count = len(weights)
+    new_weights = np.empty_like(weights)
+    new_actions = np.empty_like(actions)
+    width = 1
+    while width < count:
+        for first in range(0, count, 2 * width):
+            middle = min(first + width, count)
+            end = min(middle + width, count)
+            left = first
+            right = middle
+            for at in range(first, end):
+                if left < middle and (right >= end or weights[left] >= weights[right]):
+                    source = left
+                    left += 1
+                else:
+                    source = right
+                    right += 1
+                new_weights[at] = weights[source]
+                new_actions[at] = actions[source]
+        weights, new_weights = new_weights, weights
+        actions, new_actions = new_actions, actions
+        width *= 2
+    return weights, actions
+
+
+@compiled
 def set_priors(tree, index, weights):
     """Sets the priors of a node's children to their shares of `weights` (by action, ≥ 0); sorts them, highest first.
 
@@ -199,7 +227,11 @@ def set_priors(tree, index, weights):
         actions[k] = action
     if count >= _MANY:
         shares, actions = _almost_sorted(shares, actions)
+    steps = np.int64(0)
     for k in range(1, count):
+        if steps > _MANY * count:  # nearly equal weights in rising order: insertion would take O(n²)
+            shares, actions = _merge_sorted(shares, actions)
+            break
         weight = shares[k]
         action = actions[k]
         at = k
@@ -209,6 +241,7 @@ def set_priors(tree, index, weights):
             at -= 1
         shares[at] = weight
         actions[at] = action
+        steps += k - at
     for k in range(count):
         child = nodes[first + k]
         child.action = actions[k]

@@ -449,7 +449,9 @@ def mark_roots(programs, slots, numbers, players):
     for place in range(len(numbers)):
         slot = slots[numbers[place]]
         count = call(game.legal_actions, (slot.root_state, slot.actions))
-        if not 0 < count <= game.num_actions or not are_distinct(carray(pointer_at(slot.actions, np.int32), (count,))):
+        if not 0 < count <= game.num_actions or not are_distinct(
+            carray(pointer_at(slot.actions, np.int32), (count,)), game.num_actions
+        ):
             return place
         mover = call(game.to_play, (slot.root_state,))
         if not 0 <= mover < players and (mover != NATURE or game.chance == 0):
@@ -459,16 +461,22 @@ def mark_roots(programs, slots, numbers, players):
 
 
 @compiled
-def are_distinct(actions):
-    """Whether no action appears twice; O(n) for ascending actions."""
+def are_distinct(actions, num_actions):
+    """Whether no action appears twice, apart from those out of range, which are found elsewhere."""
     largest = np.int64(-1)
+    is_ascending = True
     for place in range(len(actions)):
-        if actions[place] > largest:
-            largest = np.int64(actions[place])
-            continue
-        for before in range(place):
-            if actions[before] == actions[place]:
+        is_ascending = is_ascending and actions[place] > largest
+        largest = np.int64(actions[place])
+    if is_ascending:
+        return True
+    seen = np.zeros(num_actions, np.bool_)
+    for place in range(len(actions)):
+        action = np.int64(actions[place])
+        if 0 <= action < num_actions:
+            if seen[action]:
                 return False
+            seen[action] = True
     return True
 
 

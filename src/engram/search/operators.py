@@ -65,6 +65,7 @@ Check = Callable[[dict[str, Value]], None]
 """Raises `InvalidParameter` for inconsistent values."""
 Policy = Callable[[dict[str, Value], Tree, RootMoves], np.ndarray]
 """The policy (A,), for training, that a selection rule with these values has learnt at a root; it sums to 1."""
+Evidence = Callable[[dict[str, Any], np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -119,20 +120,22 @@ class Definition:
         discount.
       parameters: from a name to a `Parameter`, `Part`, `Record`, `Column` or default table.
       policy: a function for a root's policy, for training; None: in proportion to the root's visits.
+      evidence: of a backup rule, a function from its values and (A,) visits to the number of returns, equally weighted,
+        whose mean is as uncertain as the values; None: the visits.
     """
 
     def __init__(
         self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any,
-        check: Check | None = None, policy: Policy | None = None, **limits: bool,
+        check: Check | None = None, policy: Policy | None = None, evidence: Evidence | None = None, **limits: bool,
     ):  # fmt: skip
         if not isinstance(getattr(function, "py_func", function), FunctionType):
             raise InvalidParameter(f"@{kind}() needs a function that `def` makes, not {function!r}")
-        are_functions = all(part is None or callable(part) for part in (check, policy))
+        are_functions = all(part is None or callable(part) for part in (check, policy, evidence))
         if not are_functions or not all(isinstance(limit, bool) for limit in limits.values()):
-            words = ", ".join(("check", "policy", *limits))
+            words = ", ".join(("check", "policy", "evidence", *limits))
             raise InvalidParameter(f"{function.__name__}: {words} are the decorator's; give the parameter another name")
         self.threads, self.chance, self.rewards = limits["threads"], limits["chance"], limits["rewards"]
-        self.check, self.policy, self.kind = check, policy, kind
+        self.check, self.policy, self.evidence, self.kind = check, policy, evidence, kind
         self.name: str = function.__name__
         self.__doc__, self.__module__ = function.__doc__, function.__module__
         self.function = function
@@ -353,6 +356,12 @@ def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | No
     return policy
 
 
+def evidence(rule: Operator, visits: np.ndarray) -> np.ndarray:
+    """The number of returns, equally weighted, whose mean is as uncertain as a backup rule's values: (A,)."""
+    count = rule.definition.evidence
+    return visits if count is None else count(rule.values, visits)
+
+
 OPERATORS: dict[str, Registry[Callable[..., Any]]] = {
     **{kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")},
     "rollout": Registry("rollout policy"),
@@ -371,13 +380,16 @@ def _kind(
     kind = text.__name__
 
     def with_parameters(
-        function: Any = None, /, *, check: Check | None = None, policy: Policy | None = None, threads: bool = threads,
-        chance: bool = general, rewards: bool = general, **parameters: Any,
+        function: Any = None, /, *, check: Check | None = None, policy: Policy | None = None,
+        evidence: Evidence | None = None, threads: bool = threads, chance: bool = general, rewards: bool = general,
+        **parameters: Any,
     ) -> Callable[[Any], Definition]:  # fmt: skip
         if function is not None:
             raise InvalidParameter(f"the decorator {kind} needs its parentheses: @{kind}()")
         limits = {"threads": threads, "chance": chance, "rewards": rewards}
-        return lambda function: Definition(kind, function, returns, leading, parameters, check, policy, **limits)
+        return lambda function: Definition(
+            kind, function, returns, leading, parameters, check, policy, evidence, **limits
+        )
 
     with_parameters.__name__ = with_parameters.__qualname__ = kind
     with_parameters.__doc__ = text.__doc__

@@ -132,12 +132,18 @@ class Workspace(Addressed):
         # The gaps keep the data of two threads off one cache line.
         self.rngs = np.zeros((num_slots if shared else num_trees, LINE_BYTES // rng_dtype.itemsize), rng_dtype)[:, 0]
         self._states = np.zeros((num_slots, words + LINE_BYTES // 8), np.uint64)[:, :words]
-        self.paths = buffers((num_slots, depth + 1), np.int32)
+        logs = self.assembly.rollout_moves is not None
+        try:
+            self.paths = buffers((num_slots, depth + 1), np.int32)
+            self._moves = buffers((num_slots if logs else 0, depth + 1), np.int32)
+        except MemoryError:
+            raise InvalidParameter(
+                f"{game.name} with max_moves = {game.max_moves:,} and {num_slots} leaves or trees at once needs "
+                f"{num_slots * (depth + 1) * 4 / 2**30:,.0f} GiB for paths: lower one of them"
+            ) from None
         self._actions = buffers((num_slots, game.num_actions), np.int32, spare=SLACK)
         has_weights = preset.prior is not None or game.has("chance")
         self._weights = buffers((num_slots if has_weights else 0, game.num_actions), np.float32)
-        logs = self.assembly.rollout_moves is not None
-        self._moves = buffers((num_slots if logs else 0, depth + 1), np.int32)
         self._root_moves = np.zeros(game.num_actions, np.uint8)
         self.in_flight: dict[int, int] = {}
         self.num_asked = 0
