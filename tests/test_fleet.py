@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from engram.errors import InvalidParameter, TooLarge
 from engram.fleet import Fleet, WorkerError, default_workers, spread
+from engram.fleet.place import processor_quota, usable_cores
 from engram.fleet.processes import interpreter
 
 
@@ -72,6 +74,30 @@ def test_the_default_number_of_processes_is_that_of_the_environment(monkeypatch)
         monkeypatch.setenv("ENGRAM_WORKERS", wrong)
         with pytest.raises(InvalidParameter, match="ENGRAM_WORKERS must be a whole number"):
             default_workers()
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "cores"),
+    [
+        ("0::/a/b", {"a/b/cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/a/b", {"a/cpu.max": "300000 100000", "a/b/cpu.max": "max 100000"}, 3.0),
+        ("0::/", {"cpu.max": "50000 100000"}, 0.5),
+        ("0::/a/b", {"a/b/cpu.max": "damaged"}, math.inf),
+        ("0::/a/b", {}, math.inf),
+        ("4:cpu,cpuacct:/c", {"cpu/c/cpu.cfs_quota_us": "400000\n", "cpu/c/cpu.cfs_period_us": "100000\n"}, 4.0),
+        ("4:cpu:/gone", {"cpu/cpu.cfs_quota_us": "200000", "cpu/cpu.cfs_period_us": "100000"}, 2.0),
+        ("4:cpu:/c", {"cpu/c/cpu.cfs_quota_us": "-1", "cpu/c/cpu.cfs_period_us": "100000"}, math.inf),
+        ("4:memory:/c", {"cpu/c/cpu.cfs_quota_us": "100000", "cpu/c/cpu.cfs_period_us": "100000"}, math.inf),
+    ],
+)
+def test_a_containers_limit_on_processor_time_bounds_the_workers(tmp_path, line, files, cores):
+    (tmp_path / "groups").write_text(f"9:freezer:/\n{line}\n")
+    for name, text in files.items():
+        (tmp_path / "mount" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mount" / name).write_text(text)
+    assert processor_quota(tmp_path / "groups", tmp_path / "mount") == cores
+    assert processor_quota(tmp_path / "nothing", tmp_path / "mount") == math.inf
+    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
 
 
 def test_an_error_of_the_work_is_raised_as_it_is():

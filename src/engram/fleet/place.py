@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,8 +73,33 @@ def default_workers() -> int:
 
 
 def usable_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of cores that this process may use; a container's limit on processor time is rounded up."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(cores, processor_quota())))
+
+
+def processor_quota(groups: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> float:
+    """The cores' worth of time that Linux's control groups allow this process; inf without a limit.
+
+    Args:
+      groups: a line for each hierarchy, `number:controllers:path`. mount: the folder of the hierarchies.
+    """
+    quotas = [math.inf]
+    with suppress(OSError):  # another system
+        for line in groups.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                root, names = mount, ["cpu.max"]  # version 2
+            elif "cpu" in controllers.split(","):
+                root, names = mount / "cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+            else:
+                continue
+            folder = root / path.lstrip("/")  # in a container it may be missing: its own group is the root
+            for each in (folder, *folder.parents[: len(folder.parts) - len(root.parts)]):
+                with suppress(OSError, ValueError):  # no limit here
+                    quota, period = " ".join((each / name).read_text() for name in names).split()
+                    quotas.append(float(quota) / float(period) if float(quota) > 0.0 else math.inf)
+    return min(quotas)
 
 
 def check_workers(count: int) -> None:
