@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from engram.drivers.nested_policies import NestedPolicies, NestedSearch
 from engram.drivers.planning import plan
 from engram.errors import EngramError, InvalidGame, InvalidParameter
 from engram.games.catalogue import game as game_of
-from engram.rng import random_float, rng_dtype, seed_rng
+from engram.rng import derive_seed, random_float, rng_dtype, seed_rng
 
 CITIES = np.random.default_rng(5).uniform(0.0, 1.0, (7, 2))
 
@@ -220,3 +221,73 @@ def test_a_python_game_keeps_no_states():
     before = len(game._states)
     plan(game, "nested", Limit(simulations=50))
     assert len(game._states) == before
+
+
+@pytest.mark.parametrize("action", [7, -1, 300_000_000])
+def test_an_action_out_of_range_is_refused_however_late_it_comes(action):
+    class Late:
+        def __init__(self, moves=0):
+            self.moves = moves
+
+        def legal_actions(self):
+            return [] if self.moves == 9 else [0, action] if self.moves == 8 else [0, 1]
+
+        def play(self, move):
+            self.moves = 0 if move == 0 and self.moves < 8 else self.moves + 1
+
+        def copy(self):
+            return Late(self.moves)
+
+        def to_play(self):
+            return 0
+
+        def outcome(self):
+            return 0.0
+
+    game = engram.PythonGame("late", Late, num_actions=3, max_moves=200, players=1, bounds=None)
+    with pytest.raises(EngramError, match=r"late: (a function of the game failed|.*out of range|.*not one of)"):
+        plan(game, "nested", Limit(simulations=100_000))
+
+
+def test_a_tiny_time_limit_and_both_limits():
+    for limit in (Limit(seconds=0.0001), Limit(seconds=0.01), Limit(seconds=0.0001, simulations=50)):
+        best = plan(tour(), "nested", limit)
+        assert best.simulations >= best.improvements[-1].simulation >= 1 and len(best.actions) == 6
+    assert plan(tour(), "nested", Limit(seconds=60, simulations=50)).simulations == 50
+
+
+def test_each_better_line_is_an_improvement():
+    cities = np.random.default_rng(2).uniform(0.0, 1.0, (10, 2))
+    reports = []
+    best = plan(tour(cities), "nested", Limit(simulations=500), seed=2, progress=reports.append)
+    search = NestedSearch(tour(cities), NestedPolicies(), tour(cities).initial_state())
+    search._slice = 100_000
+    values = []
+    for _ in search.run(Limit(simulations=500), derive_seed(2, "plan", 0)):
+        values += [search.value] if search.value not in values else []
+    assert [step.value for step in best.improvements] == pytest.approx(values) and len(values) > 3
+    assert values == sorted(values) and reports[-1] == best
+
+
+def test_an_interrupted_plan_has_the_best_line_so_far():
+    class Interrupts(Tour):
+        """Ctrl-C comes in the hundredth game, within a slice."""
+
+        ends = 0
+
+        def copy(self):
+            return Interrupts(self.cities, self.path)
+
+        def outcome(self):
+            Interrupts.ends += 1
+            if Interrupts.ends == 100:
+                signal.raise_signal(signal.SIGINT)
+            return super().outcome()
+
+    game = engram.PythonGame("interrupts", Interrupts, num_actions=7, max_moves=7, players=1, bounds=None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        best = plan(game, "nested", Limit(simulations=100_000))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not best.complete and best.simulations >= 50 and best.value == -length(CITIES, (0, *best.actions))

@@ -11,7 +11,9 @@ import pytest
 from engram.drivers.limit import Limit
 from engram.drivers.result import MoveStatistics, SearchResult, shown
 from engram.drivers.search import Search
-from engram.errors import IllegalAction
+from engram.errors import IllegalAction, OperatorError
+from engram.memory.values.table import Table
+from engram.memory.values.table_backup import through_table
 from engram.search.backup import average, erwa, td
 from engram.search.decision import RootMoves, merged
 from engram.search.operators import evidence
@@ -132,13 +134,15 @@ def test_the_move_to_play_is_in_every_table():
     for decision in ("robust", "max", "secure"):
         search = Search("go:9", f"uct(decision={decision},exploration=3)")
         for seed in range(4):
-            found = search.run(search.game.initial_state(), Limit(simulations=60), seed=seed)
+            outcome = search.run(search.game.initial_state(), Limit(simulations=60), seed=seed)
             search.clear()
-            equals = [each.action for each in found.moves if each.visits == found.move(found.action).visits]
+            equals = [each.action for each in outcome.moves if each.visits == outcome.move(outcome.action).visits]
             level = [
-                each for each in found.moves if each.action in equals and each.value == found.move(found.name).value
+                each
+                for each in outcome.moves
+                if each.action in equals and each.value == outcome.move(outcome.name).value
             ]
-            assert level[0].action == found.action
+            assert level[0].action == outcome.action
     moves = [move(chr(ord("a") + place), 30 - place, 0.1, 0.0, 0.2) for place in range(26)]
     last = replace(result(moves), action=moves[-1].action, name="z")
     assert [line.split()[0] for line in str(last).splitlines()[3:]] == [*"abcdefghijklmnopqrst", "z", "…"]
@@ -153,9 +157,19 @@ def test_a_constant_step_widens_the_interval():
     for rule, count in ((erwa(0.05), [0, 10, 39, 39]), (td(), [0, 10, 39, 399]), (average(), visits)):
         assert evidence(rule, visits).tolist() == pytest.approx(list(count))
     assert evidence(erwa(0.05, debiased=True), visits).tolist() == pytest.approx([0, 10, 39, 39])
+    with_table = through_table(table=Table().header, rule=td())
+    assert evidence(with_table, visits).tolist() == [0, 10, 39, 399]
     widths = []
     for text in ("uct", "td_uct", "uct(backup=sarsa(step=0.1))"):
         search = Search("tic_tac_toe", text)
         best = search.run(search.game.initial_state(), Limit(simulations=20_000), seed=1).moves[0]
         widths.append(best.high - best.low)
     assert widths[0] < 0.1 < widths[1] < 0.25 < widths[2]
+
+
+def test_evidence_that_is_no_number_of_returns_is_refused(monkeypatch):
+    visits = np.array([3, 4])
+    for wrong in (None, np.array([1.0]), np.array([1.0, np.nan]), np.array([-1, 2])):
+        monkeypatch.setattr(average().definition, "evidence", lambda values, visits, wrong=wrong: wrong)
+        with pytest.raises(OperatorError, match="evidence of trace_step_mix is not a number of returns"):
+            evidence(average(), visits)

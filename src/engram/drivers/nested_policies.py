@@ -65,6 +65,20 @@ def _pair(search, before, action):
 
 
 @compiled
+def _count_legal(search):
+    """Writes the legal actions of the position under way; returns their number, or -1 if it or one of them is wrong."""
+    game = search.game
+    count = call(game.legal_actions, (search.states[1], search.actions))
+    if not 0 < count <= game.num_actions:
+        return np.int64(-1)
+    legal = carray(pointer_at(search.actions, np.int32), (count,))
+    for k in range(count):
+        if not 0 <= legal[k] < game.num_actions:
+            return np.int64(-1)
+    return count
+
+
+@compiled
 def _shares(search, policy, legal, count, before, shares):
     """Writes exp(weight) of each legal action, up to a common factor; returns their sum."""
     highest = -math.inf
@@ -90,9 +104,9 @@ def _play(search, policy, line, moves, shares, rng):
     total = 0.0
     factor = 1.0
     action = game.num_actions  # no move before the first
-    for ply in range(game.max_moves + 1):
-        count = call(game.legal_actions, (state, search.actions))
-        if count <= 0 or count > game.num_actions:
+    for ply in range(game.max_moves):
+        count = _count_legal(search)
+        if count < 0:
             return False
         drawn = np.int64(0)
         if count > 1:
@@ -126,8 +140,8 @@ def _adapt(search, policy, line, moves, shares):
         return False
     before = game.num_actions
     for ply in range(line.length):
-        count = call(game.legal_actions, (state, search.actions))
-        if count <= 0 or count > game.num_actions:
+        count = _count_legal(search)
+        if count < 0:
             return False
         move = np.int64(moves[ply])
         if count > 1:
@@ -177,7 +191,7 @@ def _learn(search, policies, lines, moves, shares):
 
 @compiled
 def advance(search, policies, lines, moves, shares, rng, max_nodes):
-    """Plays on until `nodes` reaches `max_nodes`; returns whether the search is done.
+    """Plays on until `nodes` reaches `max_nodes`, or to a better line; returns whether the search is done.
 
     Shapes: policies [levels, num_actions + pairs]; lines [levels + 2]: the rollout, the levels, the best line of all;
     moves [levels + 2, max_moves + 1]; shares [num_actions].
@@ -191,12 +205,15 @@ def advance(search, policies, lines, moves, shares, rng, max_nodes):
             return True
         search.nodes += lines[0].length
         search.rollouts += 1
-        if lines[top].length == 0 or lines[0].value > lines[top].value:
+        is_better = lines[top].length == 0 or lines[0].value > lines[top].value
+        if is_better:
             _take(lines, moves, top, 0)
             search.best = search.rollouts
         if not _learn(search, policies, lines, moves, shares):
             search.failed = 1
             return True
+        if is_better:
+            return False
     return True
 
 
@@ -216,7 +233,7 @@ class NestedPolicies:
     Raises:
       InvalidParameter: a number is out of range.
 
-    Cost: a rollout and a replay of the best line, with an exponential for each legal move of both.
+    Cost: a rollout, and the replay of a best line after every fourth, with an exponential for each legal move of both.
     """
 
     levels: int = 3
@@ -236,6 +253,7 @@ class NestedSearch(SlicedSearch):
     """
 
     title, instead = "a search by nested policies", "begin another plan"
+    _slice = 16
     _fault = "a function of the game failed or a game exceeds max_moves; check_game says where"
 
     def __init__(self, game: Game, options: NestedPolicies, start: State):
@@ -275,9 +293,9 @@ class NestedSearch(SlicedSearch):
         return float(self._lines["value"][-1])
 
     def run(self, limit: Limit, seed: int) -> Iterator[None]:
-        """Plays until the limit, and yields some 30 times a second.
+        """Plays until the limit; yields after each better line, and some 30 times a second.
 
-        With a limit in simulations a run repeats bit for bit.
+        With a limit in simulations alone a run repeats bit for bit.
 
         Raises:
           OperatorError: a function of the game failed. KeyboardInterrupt: on Ctrl-C.
@@ -285,18 +303,19 @@ class NestedSearch(SlicedSearch):
         search, begin = self._search[0], time.perf_counter()
         seed_rng(self._rng[0], np.uint64(seed))
         search["last"] = np.iinfo(np.int64).max if limit.simulations is None else limit.simulations
-        seconds, is_trial = math.inf if limit.seconds is None else limit.seconds, limit.simulations is None
+        seconds, is_trial = math.inf if limit.seconds is None else limit.seconds, limit.seconds is not None
         search["rounds"] = _TRIAL_ROUNDS if is_trial else self._rounds(search["last"])
         try:
             for _ in self._slices():
+                yield
                 spent = time.perf_counter() - begin
                 if spent >= seconds:
                     break
                 if is_trial and spent >= _TRIAL * seconds:
-                    search["rounds"], is_trial = self._rounds(search["rollouts"] * seconds / spent), False
+                    rollouts = min(search["last"], search["rollouts"] * seconds / spent)
+                    search["rounds"], is_trial = self._rounds(rollouts), False
                     self._policies.fill(0.0)
                     self._lines["rounds"][:-1] = 0
-                yield
         finally:
             self._release()
 

@@ -53,7 +53,8 @@ class Plan:
     Attributes:
       game: its name. actions, names: the moves of the line, from the first position to the end of the game.
       value: its return in the game's units. simulations, seconds: of all searches, without compiling.
-      improvements: the first line and each better one; the last is this plan's.
+      improvements: the first line and each better one (of a tree search before a move, the best); the last is this
+        plan's.
       complete: whether the plan was not interrupted.
     """
 
@@ -183,15 +184,17 @@ def _by_nested_policies(best: _Best, options: NestedPolicies, limit: Limit, seed
     first_games(best.game)
     search = NestedSearch(best.game, options, best.first)
     best = _Best(best.game, best.first, best.progress)  # compiling does not count
-    played = 0
+
+    def report(complete: bool = True) -> None:
+        if search.best:
+            best.offer(search.value, search.actions, search.best)
+        best.report(search.rollouts, complete)
+
     try:
         for _ in search.run(limit, derive_seed(seed, "plan", 0)):
-            if search.best > played:
-                played = search.best
-                best.offer(search.value, search.actions, played)
-            best.report(search.rollouts)
+            report()
     except KeyboardInterrupt:
-        best.report(search.rollouts, complete=False)
+        report(complete=False)
     return best.result(search.rollouts)
 
 

@@ -90,9 +90,11 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
 
 def _equal_returns(values: dict[str, Any], visits: np.ndarray) -> np.ndarray:
     """A constant step α leaves a value as uncertain as the mean of (2 - α)/α returns, however many there are."""
-    steps = values["steps"]
-    last = steps.step if isinstance(steps, DebiasedSteps) else steps[-1] if np.size(steps) and np.ndim(steps) else 0.0
-    step = max(float(last), values["min_step"])
+    steps, step = values["steps"], values["min_step"]
+    if isinstance(steps, DebiasedSteps):
+        step = max(step, steps.step)
+    elif isinstance(steps, np.ndarray) and len(steps):
+        step = max(step, steps[-1])
     return visits if step == 0.0 else np.minimum(visits, (2.0 - step) / step)
 
 

@@ -86,7 +86,7 @@ def highest_value(value: np.ndarray, visits: np.ndarray) -> int:
 
 
 def highest_lower_bound(value: np.ndarray, visits: np.ndarray) -> int:
-    """`secure`: the move whose 95 % interval has the highest lower end."""
+    """`secure`: the move whose 95 % interval by its visits has the highest lower end."""
     low, _ = interval(value, visits)
     return int(np.lexsort((-visits.astype(np.int64), -np.where(visits > 0, low, -np.inf)))[0])
 

@@ -462,7 +462,7 @@ def mark_roots(programs, slots, numbers, players):
 
 @compiled
 def are_distinct(actions, num_actions):
-    """Whether no action appears twice, apart from those out of range, which are found elsewhere."""
+    """Whether no action appears twice, apart from those out of range, which expansion refuses."""
     largest = np.int64(-1)
     is_ascending = True
     for place in range(len(actions)):
@@ -470,13 +470,13 @@ def are_distinct(actions, num_actions):
         largest = np.int64(actions[place])
     if is_ascending:
         return True
-    seen = np.zeros(num_actions, np.bool_)
+    occurs = np.zeros(num_actions, np.bool_)
     for place in range(len(actions)):
         action = np.int64(actions[place])
         if 0 <= action < num_actions:
-            if seen[action]:
+            if occurs[action]:
                 return False
-            seen[action] = True
+            occurs[action] = True
     return True
 
 

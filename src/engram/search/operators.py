@@ -357,9 +357,20 @@ def root_policy(rule: Operator, tree: Tree, moves: RootMoves) -> np.ndarray | No
 
 
 def evidence(rule: Operator, visits: np.ndarray) -> np.ndarray:
-    """The number of returns, equally weighted, whose mean is as uncertain as a backup rule's values: (A,)."""
+    """The number of returns, equally weighted, whose mean is as uncertain as a backup rule's values: (A,).
+
+    Raises:
+      OperatorError: the rule's function did not return such numbers.
+    """
     count = rule.definition.evidence
-    return visits if count is None else count(rule.values, visits)
+    if count is None:
+        return visits
+    returns = np.asarray(count(rule.values, visits))
+    if returns.shape != visits.shape or returns.dtype.kind not in "iuf" or not (returns >= 0).all():
+        raise OperatorError(
+            f"the evidence of {rule.definition.name} is not a number of returns for each move: {returns}"
+        )
+    return returns
 
 
 OPERATORS: dict[str, Registry[Callable[..., Any]]] = {

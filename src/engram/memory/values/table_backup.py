@@ -18,7 +18,7 @@ from engram.native.intrinsics import address_of, call, record_at
 from engram.native.jit import compiled
 from engram.search.columns import Column
 from engram.search.expansion import swap_children
-from engram.search.operators import Parameter, Part, Record, backup, column_of, on_expanded, on_leaf
+from engram.search.operators import Parameter, Part, Record, backup, column_of, evidence, on_expanded, on_leaf
 from engram.search.tree import PLAYER_1, nodes_of
 
 _HALF = np.uint64(0xFFFFFFFF)
@@ -149,7 +149,10 @@ def enter_known_children(tree, node, state, parameters):
     return 0
 
 
-@backup(link=LINK, table=Record(table_dtype), rule=Part("backup"))
+@backup(
+    link=LINK, table=Record(table_dtype), rule=Part("backup"),
+    evidence=lambda values, visits: evidence(values["rule"], visits),
+)  # fmt: skip
 def through_table(tree, path, depth, value, parameters):
     """Applies a backup rule to table entries, so that transpositions and mirror images learn together.
 
