@@ -533,9 +533,10 @@ def test_a_decorator_has_its_name_and_its_text(kind):
     assert decorator.__name__ == decorator.__qualname__ == kind and decorator.__doc__.startswith("Decorator of `")
 
 
-@pytest.mark.parametrize("name", ["threads", "check", "policy", "chance", "rewards"])
+@pytest.mark.parametrize("name", ["threads", "check", "policy", "evidence", "chance", "rewards"])
 def test_a_parameter_with_the_name_of_the_decorator_s_own_is_refused_in_a_sentence(name):
-    with pytest.raises(InvalidParameter, match="own_name: check, policy, threads, chance, rewards are the decorator's"):
+    words = "check, policy, evidence, threads, chance, rewards"
+    with pytest.raises(InvalidParameter, match=f"own_name: {words} are the decorator's"):
 
         @selection(**{name: Parameter(1.0)})
         def own_name(tree, node, rng, parameters):
