@@ -1120,7 +1120,7 @@ def configure_match(**options):
 class TwiceInARow:
     """A game in which player 0 is always to move."""
 
-    players, bounds, discount = 2, (-1.0, 1.0), 1.0
+    players, bounds, discount, max_moves = 2, (-1.0, 1.0), 1.0, 100
 
     def require_start(self):
         pass
