@@ -332,7 +332,7 @@ class Enumeration(SlicedSearch):
         if fault == _NO_CHANCE:
             raise InvalidGame(f"{name}: where nature moves, chance must give weights of 0 or more, one of them above 0")
         if fault == _DEEP and self.game.max_moves < MAX_PLIES:
-            raise InvalidGame(f"{name}: the game is longer than max_moves = {self.game.max_moves}")
+            raise self.game.too_long()
         if fault == _DEEP:
             raise TooLarge(f"{name}: a line of play has more than {MAX_PLIES:,} moves, too many to solve")
         if fault:

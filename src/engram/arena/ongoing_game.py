@@ -11,7 +11,7 @@ from typing import Any
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import SPENT, GameRecord, Verdict
 from engram.drivers.result import Choice
-from engram.errors import EngramError, InvalidGame
+from engram.errors import EngramError
 from engram.games.bounds import rounded
 from engram.games.game import Game
 from engram.games.record import NATURE
@@ -161,7 +161,7 @@ class OngoingGame:
         if self._agreed:
             return Verdict(float(self._agreed), f"agreed at {self._configuration.resign:g}")
         if len(self.moves) >= self._game.max_moves:
-            raise InvalidGame(f"{self._game.name}: the game is longer than max_moves = {self._game.max_moves}")
+            raise self._game.too_long()
         return Verdict(self._total(0.0) if self._game.players == 1 else 0.0, "move limit")
 
     def forfeited(self, side: str, reason: str) -> Verdict:

@@ -110,9 +110,10 @@ def plan(
         raise InvalidState(f"{game.name}: the game is over, there is nothing to plan")
     limit = Limit(simulations=DEFAULT_SIMULATIONS) if limit is None else limit
     check_limit(limit)
+    best = _Best(game, first, progress)
     if isinstance(method, NestedPolicies):
-        return _by_nested_policies(_Best(game, first, progress), method, limit, seed)
-    return _by_tree_searches(_Best(game, first, progress), method, limit, seed)
+        return _by_nested_policies(best, method, limit, seed)
+    return _by_tree_searches(best, method, limit, seed)
 
 
 def _method(search: Preset | NestedPolicies | str, game: Game) -> Preset | NestedPolicies:
@@ -136,6 +137,10 @@ class _Best:
         self.game, self.first, self.progress = game, first, progress
         self.plan: Plan | None = None
         self._highest = -math.inf  # what the search made of the line's return
+        self._begin = math.nan
+
+    def begin(self) -> None:
+        """Starts the clock, once all is compiled."""
         self._begin = time.perf_counter()
 
     @property
@@ -183,7 +188,7 @@ class _Best:
 def _by_nested_policies(best: _Best, options: NestedPolicies, limit: Limit, seed: int) -> Plan:
     first_games(best.game)
     search = NestedSearch(best.game, options, best.first)
-    best = _Best(best.game, best.first, best.progress)  # compiling does not count
+    best.begin()
 
     def report(complete: bool = True) -> None:
         if search.best:
@@ -205,7 +210,7 @@ def _by_tree_searches(best: _Best, base: Preset, limit: Limit, seed: int) -> Pla
     line = BestLine(game)
     searching = Search(game, replace(base, extensions=(*base.extensions, line.extension)))
     searching.warm_up()
-    best = _Best(game, best.first, best.progress)  # compiling does not count
+    best.begin()
     choices: list[int] = []  # places of the best line where another move is legal
     played, state, simulations = 0, best.first, 0
     rewards, factor = 0.0, 1.0  # of the moves that are made

@@ -432,6 +432,10 @@ class Game:
         place = bisect.bisect_right(sums, number * sums[-1])
         return self.legal_actions(state)[min(place, likely[-1])]
 
+    def too_long(self) -> InvalidGame:
+        """The error for a game that goes on after `max_moves` moves."""
+        return InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
+
     def line_return(self, actions: Sequence[int], state: State | None = None) -> float:
         """The return, for player 0, of a line from `state` (default: the start) to the end of the game.
 
@@ -633,7 +637,7 @@ def random_line(game: Game, rng: random.Random, most: int | None = None) -> tupl
     state, moves = game.initial_state(), list[int]()
     while len(moves) != most and not game.is_over(state):
         if len(moves) == game.max_moves:
-            raise InvalidGame(f"{game.name}: the game is longer than max_moves = {game.max_moves}")
+            raise game.too_long()
         moves.append(random_action(game, state, rng))
         state = game.play(state, moves[-1])
     return moves, state

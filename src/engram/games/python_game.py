@@ -308,7 +308,7 @@ class PythonGame(Game):
     def _too_long(self, answer: Any) -> InvalidGame:
         """The error that says why a random game did not end; `answer` is what `play` returned for its last move."""
         self._check_in_place(answer)
-        return InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
+        return self.too_long()
 
     # ---------------------------------------------------------------------------- for searches
 
