@@ -323,3 +323,31 @@ def test_rollouts_that_are_no_policy_are_refused(make, words):
 def test_policies_that_conflict_are_refused(rule, words):
     with pytest.raises(InvalidParameter, match=words):
         engram.Search("connect_four", rule)
+
+
+@pytest.mark.parametrize("text", ["uct(rollout=mast)", "rave"])
+def test_an_action_out_of_range_late_in_a_rollout_is_refused(text):
+    """Tables by action are read and written at it, so it must not get there."""
+
+    class Late:
+        def __init__(self, moves=0):
+            self.moves = moves
+
+        def legal_actions(self):
+            return [] if self.moves == 9 else [0, 300_000_000] if self.moves == 8 else [0, 1]
+
+        def play(self, move):
+            self.moves = 0 if move == 0 and self.moves < 8 else self.moves + 1
+
+        def copy(self):
+            return Late(self.moves)
+
+        def to_play(self):
+            return 0
+
+        def outcome(self):
+            return 0.0
+
+    game = engram.PythonGame("late", Late, num_actions=3, max_moves=100_000, players=1)
+    with pytest.raises(OperatorError, match="while searching late: "):
+        engram.Search(game, text).run(game.initial_state(), engram.Limit(simulations=30_000))

@@ -20,7 +20,7 @@ from engram.drivers.limit import Limit
 from engram.drivers.sliced import SlicedSearch
 from engram.errors import InvalidParameter, check_whole, is_real
 from engram.games.game import Game
-from engram.games.record import SLACK, copy_state, game_dtype
+from engram.games.record import SLACK, are_actions, copy_state, game_dtype
 from engram.games.state import State
 from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import compiled
@@ -65,20 +65,6 @@ def _pair(search, before, action):
 
 
 @compiled
-def _count_legal(search):
-    """Writes the legal actions of the position under way; returns their number, or -1 if it or one of them is wrong."""
-    game = search.game
-    count = call(game.legal_actions, (search.states[1], search.actions))
-    if not 0 < count <= game.num_actions:
-        return np.int64(-1)
-    legal = carray(pointer_at(search.actions, np.int32), (count,))
-    for k in range(count):
-        if not 0 <= legal[k] < game.num_actions:
-            return np.int64(-1)
-    return count
-
-
-@compiled
 def _shares(search, policy, legal, count, before, shares):
     """Writes exp(weight) of each legal action, up to a common factor; returns their sum."""
     highest = -math.inf
@@ -105,8 +91,8 @@ def _play(search, policy, line, moves, shares, rng):
     factor = 1.0
     action = game.num_actions  # no move before the first
     for ply in range(game.max_moves):
-        count = _count_legal(search)
-        if count < 0:
+        count = call(game.legal_actions, (state, search.actions))
+        if not are_actions(game, legal, count):
             return False
         drawn = np.int64(0)
         if count > 1:
@@ -140,8 +126,8 @@ def _adapt(search, policy, line, moves, shares):
         return False
     before = game.num_actions
     for ply in range(line.length):
-        count = _count_legal(search)
-        if count < 0:
+        count = call(game.legal_actions, (state, search.actions))
+        if not are_actions(game, legal, count):
             return False
         move = np.int64(moves[ply])
         if count > 1:

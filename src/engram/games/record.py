@@ -60,6 +60,17 @@ def copy_state(game, target, source):
     return 0
 
 
+@compiled(inline=True)
+def are_actions(game, legal, count):
+    """Whether `count` legal actions, an array with room for more, are of the game: 1 to num_actions, each in range."""
+    if not 0 < count <= game.num_actions:
+        return False
+    for k in range(count):  # noqa: SIM110
+        if not 0 <= legal[k] < game.num_actions:
+            return False
+    return True
+
+
 @compiled
 def draw_action(game, state, rng, actions, count, weights):
     """An action of nature, drawn from `count` legal ones by their weights; -1 if the weights are not valid.
@@ -116,6 +127,8 @@ def random_return(game, state, rng, actions, weights, moves, policy, parameters)
         count = call(list_actions if mover != NATURE else game.legal_actions, (state, actions))
         if count <= 0 or count > game.num_actions:
             return math.nan
+        if policy != 0 and mover != NATURE and not are_actions(game, legal, count):  # a policy may have a table of them
+            return math.nan
         if mover == NATURE:
             action = draw_action(game, state, generator, actions, count, weights) if game.chance != 0 else np.int64(-1)
         elif policy == 0:
@@ -123,7 +136,7 @@ def random_return(game, state, rng, actions, weights, moves, policy, parameters)
         else:
             place = call(policy, (state, mover, actions, count, rng, parameters))
             action = np.int64(legal[place]) if 0 <= place < count else np.int64(-1)
-        if action < 0:
+        if action < 0 or (room > 0 and action >= game.num_actions):
             return math.nan
         if mover != NATURE:
             written = note(log, written, room, action, mover)
